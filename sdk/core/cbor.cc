@@ -133,6 +133,14 @@ std::uint8_t CborReader::Key(int& previous) noexcept {
   return reader_.ok() ? key : 0;
 }
 
+void CborReader::ExpectMap(std::size_t pairs) noexcept {
+  if (Map(pairs) != pairs) reader_.Fail();
+}
+
+void CborReader::ExpectKey(std::uint8_t key) noexcept {
+  if (Uint(255) != key) reader_.Fail();
+}
+
 void CborWriter::Head(std::uint8_t major, std::uint64_t value) {
   const auto top = static_cast<std::uint8_t>(major << 5);
   if (value < 24) {

@@ -34,6 +34,10 @@ class CborReader {
   // order, no duplicates). Returns the key, at most 255, or fails.
   std::uint8_t Key(int& previous) noexcept;
 
+  // For maps whose keys are all required: the number of pairs, then each key in order, must be exactly these.
+  void ExpectMap(std::size_t pairs) noexcept;
+  void ExpectKey(std::uint8_t key) noexcept;
+
   void Fail() noexcept { reader_.Fail(); }
   bool ok() const noexcept { return reader_.ok(); }
   bool AtEnd() const noexcept { return reader_.AtEnd(); }
