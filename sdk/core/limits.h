@@ -25,6 +25,7 @@ inline constexpr std::size_t kFirmwareLog = 1U << 20;
 inline constexpr std::size_t kImaLog = 3U << 20;
 inline constexpr std::size_t kRuntimeEntries = 4096;
 inline constexpr std::size_t kRuntimeEntry = 16U << 10;
+inline constexpr std::size_t kRuntimeBatch = 480;   // digests in one batch entry: count, fits kRuntimeEntry
 inline constexpr std::size_t kHooks = 64;
 inline constexpr std::size_t kCounters = 64;
 inline constexpr std::size_t kShortText = 128;
@@ -51,6 +52,7 @@ inline constexpr std::size_t kReasonText = 1024;
 
 // The agent's local socket
 inline constexpr std::size_t kLocalRequest = 64U << 10;
+inline constexpr std::size_t kLocalDelivery = kLocalRequest - 4096;  // a verifier's answer handed on by the relay
 inline constexpr std::size_t kLocalReply = kEvidenceBody + (64U << 10);
 
 }  // namespace assay::limits
