@@ -9,7 +9,8 @@
 //   16  attester 32 | server nonce 32 | session key hash 32 | gate policy digest 32
 //   144 policy version 8
 //   152 PCR mask 4 | attest size 2 | signature size 2 | entries size 4
-//   164 ---- end of the fixed part; its digest with the entries' digest is the body digest that extraData binds
+//   164 ---- end of the fixed part. extraData of the quote = ExtraData(tag, server nonce, body digest, no binding);
+//       body digest = SHA-256(bytes 0..151 | entries); the mask and the values are bound by the quote itself
 //   164 PCR values: count * 32, ascending (SHA-256 bank), PCR 14 among them
 //       runtime-log entries since the result: each 2 bytes size and the encoded entry
 //       TPMS_ATTEST | TPMT_SIGNATURE
@@ -49,6 +50,7 @@ struct HostToken {
 // kLimit when `out` is too small (limits::kHostToken is always enough); the number of bytes written.
 Result<std::size_t> SerializeHostToken(const HostToken& token, MutableBytes out);
 Result<HostToken> ParseHostToken(Bytes encoded);
+bool TryParseHostToken(Bytes encoded, HostToken& token) noexcept;  // the same without an Error's text; false: refused
 // SHA-256 of the fixed part's first 152 bytes (up to the sizes) and the entries: goes into ExtraData.
 Digest HostTokenBodyDigest(const HostToken& token) noexcept;
 
