@@ -180,6 +180,7 @@ std::variant<X509StackHandle, EkChainVerdict> PathOfUnreadable(X509* leaf, STACK
       auto found = VerifyPath(issuer, path, input, false);
       if (auto* refusal = std::get_if<EkChainVerdict>(&found)) {
         verdict = std::move(*refusal);
+        if (verdict.outcome == EkChainOutcome::kExpired) verdict.outcome = EkChainOutcome::kBadPath;  // depth 0 is the issuer here
         continue;
       }
       auto& chain = std::get<X509StackHandle>(found);

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sdk/core/bytes.h"
 #include "sdk/core/crypto.h"
@@ -44,6 +46,10 @@ class TrustBundle {
   X509StackHandle path_;
   std::size_t roots_;
 };
+
+// From PEM files, or directories of *.pem and *.crt. Owners of the result: the policy in force and the requests that
+// began under it.
+Result<std::shared_ptr<const TrustBundle>> LoadTrustBundle(const std::vector<std::string>& roots, const std::vector<std::string>& intermediates);
 
 struct EkChainRules {
   bool allow_expired_leaf = true;   // manufacturers end EK certificates while the TPM lives on

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "sdk/config/policy.h"
 #include "sdk/core/protocol.h"
 #include "sdk/core/result.h"
 #include "verifier/enrollment/begin_limits.h"
@@ -35,6 +36,10 @@ struct EnrollmentPolicy {
   // Owners: the policy in force and the requests that began under it.
   std::shared_ptr<const TrustBundle> bundle;
 };
+
+// Out of the policy file: loads the roots that it names. Fails as LoadTrustBundle does; without roots only where the
+// policy allows bare EKs.
+Result<std::shared_ptr<const EnrollmentPolicy>> EnrollmentPolicyOf(const config::Policy& policy, std::int64_t certificate_lifetime);
 
 // What the audit record of an enrollment says. Digests are of keys and tokens, never the secrets themselves.
 struct EnrollmentRecord {

@@ -27,8 +27,6 @@ constexpr std::uint8_t kLastEkClass = static_cast<std::uint8_t>(store::EkClass::
 
 using CipherCtx = Handle<EVP_CIPHER_CTX, EVP_CIPHER_CTX_free>;
 
-enum Key : std::uint8_t { kExpires = 1, kAik, kKind, kClass, kEkSpki, kHost, kSecret, kQualifying, kName, kLabel, kToken, kAnchor };
-
 struct Sealed { Bytes head, nonce, body, tag; };
 
 Result<Buffer> Encrypt(Bytes key, Bytes head, Bytes nonce, Bytes plain) {
@@ -66,50 +64,42 @@ std::optional<Buffer> Decrypt(Bytes key, const Sealed& sealed) {
 
 Buffer EncodeTicketContent(const TicketContent& content) {
   CborWriter out(768);
-  out.Map(content.token ? 12 : 11);
-  out.Uint(kExpires), out.Uint(static_cast<std::uint64_t>(content.expires_ms));
-  out.Uint(kAik), out.ByteString(content.aik_public);
-  out.Uint(kKind), out.Uint(static_cast<std::uint8_t>(content.ek_kind));
-  out.Uint(kClass), out.Uint(static_cast<std::uint8_t>(content.ek_class));
-  out.Uint(kEkSpki), out.ByteString(content.ek_spki);
-  out.Uint(kHost), out.ByteString(content.host_id);
-  out.Uint(kSecret), out.ByteString(content.secret);
-  out.Uint(kQualifying), out.ByteString(content.qualifying);
-  out.Uint(kName), out.ByteString(content.canonical_name);
-  out.Uint(kLabel), out.TextString(content.label);
-  if (content.token) out.Uint(kToken), out.ByteString(*content.token);
-  out.Uint(kAnchor), out.TextString(content.anchor);
+  out.Map(12);
+  out.Uint(1); out.Uint(static_cast<std::uint64_t>(content.expires_ms));
+  out.Uint(2); out.ByteString(content.aik_public);
+  out.Uint(3); out.Uint(static_cast<std::uint8_t>(content.ek_kind));
+  out.Uint(4); out.Uint(static_cast<std::uint8_t>(content.ek_class));
+  out.Uint(5); out.ByteString(content.ek_spki);
+  out.Uint(6); out.ByteString(content.host_id);
+  out.Uint(7); out.ByteString(content.secret);
+  out.Uint(8); out.ByteString(content.qualifying);
+  out.Uint(9); out.ByteString(content.canonical_name);
+  out.Uint(10); out.TextString(content.label);
+  out.Uint(11);
+  if (content.token) out.ByteString(*content.token);
+  else out.Null();
+  out.Uint(12); out.TextString(content.anchor);
   return std::move(out).Take();
 }
 
 Result<TicketContent> DecodeTicketContent(Bytes encoded) {
   CborReader in(encoded);
   TicketContent out;
-  const std::size_t pairs = in.Map(12);
-  int previous = -1;
-  std::uint32_t seen = 0;
-  for (std::size_t i = 0; i < pairs && in.ok(); ++i) {
-    const std::uint8_t key = in.Key(previous);
-    if (key < 32) seen |= 1U << key;
-    switch (key) {
-      case kExpires: out.expires_ms = static_cast<std::int64_t>(in.Uint(INT64_MAX)); break;
-      case kAik: out.aik_public = ToBuffer(in.ByteString(limits::kPublicArea)); break;
-      case kKind: out.ek_kind = static_cast<tpm::EkKind>(in.Uint(kLastEkKind)); break;
-      case kClass: out.ek_class = static_cast<store::EkClass>(in.Uint(kLastEkClass)); break;
-      case kEkSpki: out.ek_spki = in.Digest32(); break;
-      case kHost: out.host_id = in.Digest32(); break;
-      case kSecret: out.secret = in.Digest32(); break;
-      case kQualifying: out.qualifying = in.Digest32(); break;
-      case kName: out.canonical_name = ToBuffer(in.ByteString(kNameSize)); break;
-      case kLabel: out.label = in.TextString(limits::kShortText); break;
-      case kToken: out.token = in.Digest32(); break;
-      case kAnchor: out.anchor = in.TextString(limits::kShortText); break;
-      default: in.Fail();
-    }
-  }
-  constexpr std::uint32_t kAll = 0x1FFEU, kOptional = 1U << kToken;
-  if ((seen | kOptional) != kAll) in.Fail();
-  ASSAY_CHECK_OK(in.Finish("enrollment ticket"));
+  in.ExpectMap(12);
+  in.ExpectKey(1); out.expires_ms = static_cast<std::int64_t>(in.Uint(INT64_MAX));
+  in.ExpectKey(2); out.aik_public = ToBuffer(in.ByteString(limits::kPublicArea));
+  in.ExpectKey(3); out.ek_kind = static_cast<tpm::EkKind>(in.Uint(kLastEkKind));
+  in.ExpectKey(4); out.ek_class = static_cast<store::EkClass>(in.Uint(kLastEkClass));
+  in.ExpectKey(5); out.ek_spki = in.Digest32();
+  in.ExpectKey(6); out.host_id = in.Digest32();
+  in.ExpectKey(7); out.secret = in.Digest32();
+  in.ExpectKey(8); out.qualifying = in.Digest32();
+  in.ExpectKey(9); out.canonical_name = ToBuffer(in.ByteString(kNameSize));
+  in.ExpectKey(10); out.label = in.TextString(limits::kShortText);
+  in.ExpectKey(11);
+  if (!in.TryNull()) out.token = in.Digest32();
+  in.ExpectKey(12); out.anchor = in.TextString(limits::kShortText);
+  ASSAY_CHECK_OK(in.Finish("an enrollment ticket"));
   return out;
 }
 

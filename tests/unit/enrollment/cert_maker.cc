@@ -28,6 +28,7 @@ Cert MakeCert(const CertSpec& spec, const PublicKey& subject_key, const Cert* is
   const auto serial = RandomArray<8>();
   ASN1_INTEGER_set_uint64(X509_get_serialNumber(x), Reader(serial).U64Be() >> 1);
   REQUIRE(X509_set_pubkey(x, subject_key.get()) == 1);
+  if (spec.oaep) REQUIRE(X509_PUBKEY_set0_param(X509_get_X509_PUBKEY(x), OBJ_nid2obj(NID_rsaesOaep), V_ASN1_NULL, nullptr, nullptr, 0) == 1);
   if (!spec.subject.empty()) {
     REQUIRE(X509_NAME_add_entry_by_NID(X509_get_subject_name(x), NID_commonName, MBSTRING_UTF8,
                                        reinterpret_cast<const unsigned char*>(spec.subject.data()), static_cast<int>(spec.subject.size()), -1, 0) == 1);

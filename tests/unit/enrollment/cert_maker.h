@@ -23,6 +23,7 @@ struct CertSpec {
   std::vector<std::pair<int, std::string>> extensions;  // NID and OpenSSL's text for it
   std::vector<std::string> raw_critical;                // OIDs of unknown critical extensions
   const EVP_MD* hash = nullptr;          // SHA-256 when null
+  bool oaep = false;                     // the subject's RSA key is written as RSAES-OAEP
 };
 
 struct Cert {

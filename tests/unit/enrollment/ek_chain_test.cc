@@ -2,8 +2,11 @@
 #include "verifier/enrollment/ek_chain.h"
 
 #include <doctest/doctest.h>
+#include <stdlib.h>
 
-#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <string>
 
 #include "tests/unit/enrollment/cert_maker.h"
@@ -140,6 +143,38 @@ TEST_CASE("unknown critical extensions are refused, in the EK certificate and on
   CHECK(middle.Judge().outcome == EkChainOutcome::kBadPath);
 }
 
+TEST_CASE("an EK certificate whose key is written as RSAES-OAEP passes and fails as any other") {
+  const auto judge = [](const std::function<void(Chain&)>& change) {
+    Chain chain;
+    chain.ek_spec.oaep = true;
+    change(chain);
+    const EkChainOutcome outcome = chain.Judge().outcome;
+    Chain readable;  // both ways of verifying must agree
+    change(readable);
+    CHECK((readable.Judge().outcome == EkChainOutcome::kTrusted) == (outcome == EkChainOutcome::kTrusted));
+    return outcome;
+  };
+  CHECK(judge([](Chain&) {}) == EkChainOutcome::kTrusted);
+  CHECK(judge([](Chain& c) { c.send_middle = false; }) == EkChainOutcome::kNoPath);
+  CHECK(judge([](Chain& c) { c.other_root = true; }) != EkChainOutcome::kTrusted);
+  CHECK(judge([](Chain& c) { c.send_middle = false, c.middle_as_root = true; }) == EkChainOutcome::kTrusted);
+  CHECK(judge([](Chain& c) { c.root_spec = CaSpec("Root", 0); }) == EkChainOutcome::kBadPath);
+  CHECK(judge([](Chain& c) { c.root_spec = CaSpec("Root", 1); }) == EkChainOutcome::kTrusted);
+  CHECK(judge([](Chain& c) { c.ek_spec.to = kNow - 10; }) == EkChainOutcome::kTrusted);
+  CHECK(judge([](Chain& c) { c.ek_spec.to = kNow - 10, c.rules.allow_expired_leaf = false; }) == EkChainOutcome::kExpired);
+  CHECK(judge([](Chain& c) { c.ek_spec.from = kNow + 10; }) == EkChainOutcome::kExpired);
+  CHECK(judge([](Chain& c) { c.middle_spec.to = kNow - 10; }) == EkChainOutcome::kBadPath);
+  CHECK(judge([](Chain& c) { c.root_spec.to = kNow - 10; }) == EkChainOutcome::kBadPath);
+  CHECK(judge([](Chain& c) { c.ek_spec.raw_critical = {"1.3.6.1.4.1.99999.1"}; }) == EkChainOutcome::kBadPath);
+  CHECK(judge([](Chain& c) { c.middle_spec.raw_critical = {"1.3.6.1.4.1.99999.1"}; }) == EkChainOutcome::kBadPath);
+  CHECK(judge([](Chain& c) { c.middle_spec.extensions[0] = {NID_basic_constraints, "critical,CA:FALSE"}; }) == EkChainOutcome::kBadPath);
+  CHECK(judge([](Chain& c) { c.middle_spec.extensions.erase(c.middle_spec.extensions.begin()); }) == EkChainOutcome::kBadPath);
+  CHECK(judge([](Chain& c) { c.middle_spec.extensions[1] = {NID_key_usage, "critical,digitalSignature"}; }) != EkChainOutcome::kTrusted);
+  CHECK(judge([](Chain& c) { c.ek_spec.hash = EVP_sha1(); }) == EkChainOutcome::kWeakSignature);
+  CHECK(judge([](Chain& c) { c.middle_spec.hash = EVP_sha1(); }) == EkChainOutcome::kWeakSignature);
+  CHECK(judge([](Chain& c) { c.same_key = false; }) == EkChainOutcome::kKeyMismatch);
+}
+
 TEST_CASE("SHA-1 signatures pass only by policy") {
   Chain chain;
   chain.ek_spec.hash = EVP_sha1();
@@ -212,6 +247,27 @@ TEST_CASE("a bundle with a broken block or without a root is refused") {
   broken[60] = '!';
   CHECK_FALSE(TrustBundle::FromPem(root.pem + broken, "").ok());
   CHECK_FALSE(TrustBundle::FromPem(root.pem + root.pem.substr(0, root.pem.size() / 2), "").ok());
+}
+
+TEST_CASE("a bundle loads from files and directories, and a file without PEM is an error that names it") {
+  std::string pattern = (std::filesystem::temp_directory_path() / "assay-roots-XXXXXX").string();
+  REQUIRE(mkdtemp(pattern.data()) != nullptr);
+  const std::filesystem::path directory = pattern;
+  const Cert root = MakeCert(CaSpec("Root"), RootKey().Public().value(), nullptr, RootKey());
+  const Cert other = MakeCert(CaSpec("Other"), MiddleKey().Public().value(), nullptr, MiddleKey());
+  const auto put = [&](const char* name, const std::string& text) { std::ofstream(directory / name) << text; };
+  put("a.pem", root.pem);
+  put("b.crt", other.pem);
+  put("README", "no certificate");
+  CHECK(LoadTrustBundle({directory}, {}).value()->roots() == 2);
+  CHECK(LoadTrustBundle({directory / "a.pem"}, {directory / "b.crt"}).value()->intermediates() == 1);
+  put("c.crt", std::string(AsText(root.der)));
+  const auto broken = LoadTrustBundle({directory}, {});
+  REQUIRE_FALSE(broken.ok());
+  CHECK(broken.error().detail.find("c.crt") != std::string::npos);
+  CHECK_FALSE(LoadTrustBundle({directory / "none.pem"}, {}).ok());
+  CHECK_FALSE(LoadTrustBundle({}, {}).ok());
+  std::filesystem::remove_all(directory);
 }
 
 }  // namespace
