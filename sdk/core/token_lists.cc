@@ -18,9 +18,11 @@ bool GetTexts(JsonValue value, std::vector<std::string>& out) {
   });
 }
 
+constexpr std::int64_t kNumberLimit = std::int64_t{1} << 40;  // seconds or versions: far from any overflow
+
 bool GetNumber(JsonValue value, std::int64_t& out) {
   const auto number = value.Int();
-  if (!number || *number < 0) return false;
+  if (!number || *number < 0 || *number > kNumberLimit) return false;
   out = *number;
   return true;
 }
