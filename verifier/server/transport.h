@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP/1.1 over TLS 1.3 on the network and over a local socket for operators. One acceptor deals connections to one
+// loop a core; everything a stranger can hold is counted, bounded and has a deadline.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sdk/core/result.h"
+#include "verifier/server/http.h"
+#include "verifier/server/metrics.h"
+
+namespace assay::server {
+
+struct TransportSettings {
+  std::string address = "127.0.0.1";
+  std::uint16_t port = 0;                     // 0: any free one
+  std::string tls_certificate;                // PEM file, chain after the leaf
+  std::string tls_key;                        // PEM file
+  std::string operator_socket;                // path; empty: none. Made with mode 0660
+  std::string operator_group;                 // its group, empty: unchanged
+  std::vector<std::string> balancers;         // peers that must open with a PROXY protocol v2 header
+  unsigned threads = 0;                       // 0: one per core
+  std::size_t max_connections = 4096;
+  std::size_t max_connections_per_source = 256;  // IPv6 by /64
+  std::size_t max_handshakes = 512;           // TLS handshakes under way
+  std::size_t header_limit = 16U << 10;
+  std::uint64_t handshake_timeout_ms = 5'000;
+  std::uint64_t header_timeout_ms = 5'000;    // from its first byte
+  std::uint64_t body_timeout_ms = 15'000;
+  std::uint64_t handler_timeout_ms = 30'000;  // from the whole request to the responder
+  std::uint64_t write_timeout_ms = 10'000;
+  std::uint64_t idle_timeout_ms = 180'000;    // between requests
+};
+
+struct TransportCounts {
+  Counter accepted, refused_limit, refused_source, refused_handshakes, handshake_failures, proxy_failures, timeouts, requests, bad_requests;
+  Gauge connections, handshakes;
+};
+
+class Transport {
+ public:
+  // Binds and serves at once. Errors name what could not be bound or read.
+  static Result<std::unique_ptr<Transport>> Start(TransportSettings settings, std::vector<Route> routes);
+  virtual ~Transport() = default;
+  virtual std::uint16_t port() const = 0;
+  virtual const TransportCounts& counts() const = 0;
+  // No new connections; idle ones close, requests under way finish until the deadline. Returns when all is closed.
+  virtual void Stop(std::uint64_t drain_ms) = 0;
+};
+
+}  // namespace assay::server
