@@ -24,6 +24,7 @@
 
 namespace assay::operator_api {
 
+inline constexpr char kDefaultSocket[] = "/run/assay-verifier/operator.sock";
 inline constexpr char kPrefix[] = "/v1/operator/";
 inline constexpr char kStatus[] = "/v1/operator/status";
 inline constexpr char kHosts[] = "/v1/operator/hosts";

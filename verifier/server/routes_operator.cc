@@ -132,8 +132,9 @@ struct OperatorRoutes::Calls {
 
   bool Permitted(const Request& request) const {
     if (request.listener != Listener::kOperator) return false;
-    if (deps.permit) return deps.permit(request);
-    return request.peer_uid == 0 || request.peer_uid == geteuid();
+    if (request.peer_uid == 0 || request.peer_uid == geteuid()) return true;
+    const auto& gids = request.peer_gids;
+    return deps.operator_gid.has_value() && std::find(gids.begin(), gids.end(), *deps.operator_gid) != gids.end();
   }
 
   Status Write(const Json& line) const {
@@ -346,7 +347,7 @@ OperatorRoutes::OperatorRoutes(OperatorDeps deps) : calls_(std::make_unique<Call
 OperatorRoutes::~OperatorRoutes() = default;
 
 Response OperatorRoutes::Handle(const Request& request) {
-  if (!calls_->Permitted(request)) return Problem(403, "not_permitted", "this user is no operator of the verifier", "run assayctl as root or as the verifier's user");
+  if (!calls_->Permitted(request)) return Problem(403, "not_permitted", "this user is no operator of the verifier", "run assayctl as root, as the verifier's user, or as a member of its operators' group");
   if (!request.path.starts_with(api::kPrefix)) return Problem(404, "no_such_route", request.path + " is no operator route", "");
   return calls_->Dispatch(request, Segments(std::string_view(request.path).substr(sizeof(api::kPrefix) - 1)));
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,7 +33,7 @@ struct OperatorDeps {
   std::function<Status(const Digest& host_id)> accept_reset;   // the fence's part, after the store's
   std::function<void(const Digest& host_id)> host_changed;     // drop what is cached of it: forgotten or replaced
   std::function<std::vector<std::pair<std::string, std::string>>()> status;  // more lines for `status`
-  std::function<bool(const Request&)> permit;                  // who may; unset: root and the verifier's own user
+  std::optional<std::uint32_t> operator_gid;                   // members may, beside root and the verifier's own user
   std::function<std::uint64_t()> now_ms;                       // since the epoch
   std::function<void(std::function<void()>)> run;              // unset: on the caller's thread
 };

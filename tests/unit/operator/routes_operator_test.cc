@@ -37,7 +37,7 @@ struct Fixture {
                          .accept_reset = [this](const Digest& id) -> Status { resets.push_back(id); return Ok(); },
                          .host_changed = [this](const Digest& id) { changed.push_back(id); },
                          .status = [] { return std::vector<std::pair<std::string, std::string>>{{"policy", "sha256:aa"}}; },
-                         .permit = nullptr,
+                         .operator_gid = 777,
                          .now_ms = [] { return kNowMs; },
                          .run = nullptr}};
 
@@ -233,8 +233,13 @@ TEST_CASE("only the operator socket and its permitted users are served") {
   request.listener = Listener::kOperator;
   request.peer_uid = 12345;
   CHECK(f.routes.Handle(request).status == 403);
+  request.peer_gids = {12345, 778};
+  CHECK(f.routes.Handle(request).status == 403);
   CHECK(f.store.reads == 0);
   CHECK(f.audit.records.empty());
+  request.peer_gids = {12345, 777};
+  CHECK(f.routes.Handle(request).status == 200);
+  CHECK(Json::parse(f.audit.records[0])["operator"] == "uid:12345");
   for (const char* path : {"/v1/operator/", "/v1/operator/nothing", "/v1/operator/hosts/10000000/nothing", "/other", "/v1/operator/hosts/a/b/c/d"}) {
     CHECK(f.Call("GET", path).status == 404);
     CHECK(f.Call("DELETE", path).status == 404);
