@@ -25,6 +25,11 @@ Buffer EncodeSoftQuote(const SoftQuote& quote) {
   out.U32Be(quote.clock.restart_count);
   out.U8(quote.clock.safe ? 1 : 0);
   out.U64Be(0);  // firmwareVersion
+  if (quote.type == static_cast<std::uint16_t>(tpm::AttestType::kCertify)) {
+    out.PutU16Sized(Buffer(34, 0x0B));  // Name
+    out.PutU16Sized(Buffer(34, 0x0B));  // qualified Name
+    return std::move(out).Take();
+  }
   out.U32Be(static_cast<std::uint32_t>(quote.selections.size()));
   for (const auto& selection : quote.selections) {
     out.U16Be(static_cast<std::uint16_t>(selection.hash));

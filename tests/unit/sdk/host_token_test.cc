@@ -93,6 +93,7 @@ TEST_CASE("each field that is not what the server and the result say has its own
   CHECK(before([](Forge& f) { f.token.policy[0] ^= 1; }) == ASSAY_E_GATE_POLICY);
   CHECK(before([](Forge& f) { f.token.policy_version = 1; }) == ASSAY_E_GATE_POLICY);
   CHECK(before([](Forge& f) { f.quote.magic = 0; }) == ASSAY_E_MAGIC);
+  CHECK(before([](Forge& f) { f.quote.type = static_cast<std::uint16_t>(tpm::AttestType::kCertify); }) == ASSAY_E_ATTEST_TYPE);
   CHECK(before([](Forge& f) { f.quote.clock.reset_count = 2; }) == ASSAY_E_RESET_COUNT);
   CHECK(before([](Forge& f) { f.quote.clock.reset_count = 0; }) == ASSAY_E_RESET_COUNT);
   CHECK(before([](Forge& f) { f.quote.clock.clock = kNow - 1; }) == ASSAY_E_CLOCK);

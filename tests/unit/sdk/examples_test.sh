@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# examples_test BIN_DIR: a game joins a game server with the tokens of a test-mode agent; then all that must be refused.
+set -euo pipefail
+bin=$(cd "$1" && pwd)
+dir=$(mktemp -d)
+agent=
+cleanup() {
+  if [ -n "$agent" ]; then kill "$agent" 2>/dev/null || true; wait "$agent" 2>/dev/null || true; fi
+  rm -rf "$dir"
+}
+trap cleanup EXIT
+cd "$dir"
+mkdir keys
+printf '%064x\n' 7 > title.key
+"$bin/assay-fake-attester" jwks --keys keys --out jwks.json
+"$bin/assay-fake-attester" serve --keys keys --socket "$dir/agent.sock" &
+agent=$!
+for _ in $(seq 100); do [ -S agent.sock ] && break; sleep 0.1; done
+
+# round NAME EXPECTED_CODE EXPECTED_EXIT server arguments -- game arguments
+round() {
+  local name=$1 code=$2 exit_code=$3; shift 3
+  local server_arguments=()
+  while [ "$1" != -- ]; do server_arguments+=("$1"); shift; done
+  shift
+  rm -f port
+  "$bin/assay-example-server" --jwks jwks.json --issuer https://test.assay.invalid --audience title.example --title-key title.key \
+    --port-file port "${server_arguments[@]}" >server.json 2>server.err &
+  local server=$!
+  for _ in $(seq 100); do [ -s port ] && break; sleep 0.1; done
+  local game_exit=0 server_exit=0
+  "$bin/assay-example-game" --port "$(cat port)" --agent-socket "$dir/agent.sock" "$@" >game.json || game_exit=$?
+  wait "$server" || server_exit=$?
+  if [ "$server_exit" != "$exit_code" ] || [ "$game_exit" != "$exit_code" ] || ! grep -q "\"code\":\"$code\"" server.json || ! grep -q "\"code\":\"$code\"" game.json; then
+    echo "FAILED: $name: wanted $code and exit $exit_code; server $server_exit, game $game_exit"
+    cat server.json server.err game.json
+    exit 1
+  fi
+  echo "$name: $code"
+}
+
+round "a player with tokens of its own" ok 0 --allow-test --save-nonce nonce -- --key a.pem --save-token token
+grep -q '"host_token":"ok"' server.json || { echo "FAILED: no host token was checked"; exit 1; }
+round "test tokens where they are not allowed" test_token 1 -- --key a.pem
+round "another player's token for the same nonce" session_key 1 --allow-test --nonce-from nonce -- --key b.pem --present-token token
+round "a token for an earlier nonce" nonce 1 --allow-test -- --key a.pem --present-token token
+round "a token bound to another key than the channel's" session_key 1 --allow-test -- --key b.pem --session-key-hash-from a.pem
+round "another match" match 1 --allow-test --match other --nonce-from nonce -- --key a.pem --present-token token
+for program in assay-fake-attester assay-example-server assay-example-game; do
+  "$bin/$program" --help | grep -q -- --key || { echo "FAILED: $program --help says nothing of --key"; exit 1; }
+done
