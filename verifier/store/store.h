@@ -57,6 +57,7 @@ struct VerdictRow {
   std::string outcome;             // "judged", "replay", ...
   Tier tier = Tier::kNone;
   std::string reasons_json;        // array of {code, tier, detail, fix}
+  // As accepted by this record (audit_sequence of its own), or audit_sequence 0: nothing accepted, the host's clock stays.
   ClockRow clock;
 };
 
@@ -70,12 +71,15 @@ class Store {
   virtual Result<std::vector<HostRow>> ListHosts(const std::optional<Digest>& after, std::size_t limit) = 0;  // by host id
   // Inserts or updates the host, draws generation = old + 1 (1 for a new host; unchanged when the attester is the
   // host's current one already: a renewal), writes the AIK, and consumes `token_hash` when given (kDenied when it is
-  // unknown, used or expired at `now`). All or nothing. The AIK of another host is kConflict.
+  // unknown, used or expired at `now`). All or nothing. The AIK of another host and a replaced host are
+  // kConflict. Of a host that is known, enrolled_at, reset_accepted, state and replaced_by stay as they are.
   virtual Result<std::uint64_t> PutEnrollment(const HostRow& host, const AikRow& aik, const std::optional<Digest>& token_hash, std::int64_t now) = 0;
   virtual Status SetResetAccepted(const Digest& host_id, bool accepted) = 0;
   virtual Status ReplaceHost(const Digest& old_host, const Digest& new_host) = 0;
   virtual Status ForgetHost(const Digest& host_id) = 0;    // its AIKs and verdicts too; the clock row stays
-  virtual Status PutVerdicts(const std::vector<VerdictRow>& rows) = 0;  // one transaction; updates clocks and the mark
+  // One transaction. Raises the mark; moves a host's clock when the row's was accepted by a later record than the
+  // stored one. The same host and sequence again replaces the row. A host forgotten in the meantime gets no row.
+  virtual Status PutVerdicts(const std::vector<VerdictRow>& rows) = 0;
   virtual Result<std::vector<VerdictRow>> Verdicts(const Digest& host_id, std::size_t limit) = 0;  // newest first
   virtual Result<std::vector<ClockRow>> Clocks() = 0;
   virtual Status PutClocks(const std::vector<ClockRow>& rows) = 0;
