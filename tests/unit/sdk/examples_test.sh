@@ -6,7 +6,8 @@ bin=$(cd "$1" && pwd)
 dir=$(mktemp -d)
 agent=
 cleanup() {
-  if [ -n "$agent" ]; then kill "$agent" 2>/dev/null || true; wait "$agent" 2>/dev/null || true; fi
+  set +e
+  if [ -n "$agent" ]; then kill "$agent"; wait "$agent"; fi
   rm -rf "$dir"
 }
 trap cleanup EXIT
