@@ -9,52 +9,57 @@ namespace assay::store {
 
 AikCache::AikCache(Store& store, std::size_t capacity) : store_(store), per_shard_(std::max<std::size_t>(1, capacity / kShards)) {}
 
-Result<AikEntryPtr> AikCache::Find(const Digest& attester) {
+AikRecordPtr AikCache::FindCached(const Digest& attester) {
   Shard& shard = ShardOf(attester);
-  {
-    const std::lock_guard lock(shard.mutex);
-    const auto at = shard.index.find(attester);
-    if (at != shard.index.end()) {
-      Slot& slot = shard.slots[at->second];
-      slot.used = true;
-      ++shard.counters.hits;
-      return slot.entry;
-    }
+  const std::lock_guard lock(shard.mutex);
+  const auto at = shard.index.find(attester);
+  if (at == shard.index.end()) {
     ++shard.counters.misses;
+    return nullptr;
   }
+  Slot& slot = shard.slots[at->second];
+  slot.used = true;
+  ++shard.counters.hits;
+  return slot.record;
+}
+
+Result<AikRecordPtr> AikCache::Find(const Digest& attester) {
+  if (AikRecordPtr cached = FindCached(attester)) return cached;
   return Reload(attester);
 }
 
-Result<AikEntryPtr> AikCache::Reload(const Digest& attester) {
+Result<AikRecordPtr> AikCache::Reload(const Digest& attester) {
   Shard& shard = ShardOf(attester);
   std::uint64_t version = 0;
   {
     const std::lock_guard lock(shard.mutex);
     version = shard.version;
   }
-  ASSAY_TRY(AikEntryPtr entry, Read(attester));
+  Result<AikRecordPtr> record = Read(attester);
+  if (!record.ok() && record.error().code != Code::kNotFound) return record;  // could not tell: what is cached stays
   const std::lock_guard lock(shard.mutex);
-  if (entry == nullptr) {
-    const auto at = shard.index.find(attester);
-    if (at != shard.index.end()) {
-      shard.slots[at->second] = {};
-      shard.index.erase(at);
-    }
-  } else if (version == shard.version) {
-    Keep(shard, entry);
-  }
-  return entry;
+  if (!record.ok()) Drop(shard, attester);
+  else if (version == shard.version) Keep(shard, *record);
+  return record;
 }
 
-Result<AikEntryPtr> AikCache::Read(const Digest& attester) {
-  ASSAY_TRY(std::optional<AikRow> row, store_.FindAik(attester));
-  if (!row) return AikEntryPtr();
+Result<AikRecordPtr> AikCache::Read(const Digest& attester) {
+  ASSAY_TRY(std::optional<AikRow> aik, store_.FindAik(attester));
+  if (!aik) return MakeError(Code::kNotFound, "no AIK with this id is enrolled");
   // The host after its AIK: generations only rise, so the pair is never older than either read.
-  ASSAY_TRY(const std::optional<HostRow> host, store_.FindHost(row->host_id));
-  if (!host) return AikEntryPtr();  // forgotten between the two reads
-  ASSAY_TRY(const tpm::PublicArea area, tpm::DecodePublicArea(row->public_area));
+  ASSAY_TRY(std::optional<HostRow> host, store_.FindHost(aik->host_id));
+  if (!host) return MakeError(Code::kNotFound, "the AIK's host was forgotten");
+  ASSAY_TRY(const tpm::PublicArea area, tpm::DecodePublicArea(aik->public_area));
   ASSAY_TRY(PublicKey key, tpm::KeyOf(area));
-  return AikEntryPtr(std::make_shared<const AikEntry>(AikEntry{std::move(*row), std::move(key), host->generation, host->state}));
+  Buffer spki = key.Spki();
+  return AikRecordPtr(std::make_shared<const AikRecord>(AikRecord{*std::move(aik), *std::move(host), std::move(key), std::move(spki)}));
+}
+
+void AikCache::Drop(Shard& shard, const Digest& attester) {
+  const auto at = shard.index.find(attester);
+  if (at == shard.index.end()) return;
+  shard.slots[at->second] = {};
+  shard.index.erase(at);
 }
 
 std::size_t AikCache::FreeSlot(Shard& shard) {
@@ -66,9 +71,9 @@ std::size_t AikCache::FreeSlot(Shard& shard) {
     Slot& slot = shard.slots[shard.hand];
     const std::size_t at = shard.hand;
     shard.hand = (shard.hand + 1) % shard.slots.size();
-    if (slot.entry == nullptr) return at;
+    if (slot.record == nullptr) return at;
     if (!slot.used) {
-      shard.index.erase(slot.entry->row.attester);
+      shard.index.erase(slot.record->aik.attester);
       ++shard.counters.evictions;
       return at;
     }
@@ -76,27 +81,34 @@ std::size_t AikCache::FreeSlot(Shard& shard) {
   }
 }
 
-void AikCache::Keep(Shard& shard, const AikEntryPtr& entry) {
-  const auto at = shard.index.find(entry->row.attester);
+void AikCache::Keep(Shard& shard, const AikRecordPtr& record) {
+  const auto at = shard.index.find(record->aik.attester);
   if (at != shard.index.end()) {
     Slot& slot = shard.slots[at->second];
     // Two reads may race: the later generation stays.
-    if (slot.entry->host_generation <= entry->host_generation) slot.entry = entry;
+    if (slot.record->host.generation <= record->host.generation) slot.record = record;
     slot.used = true;
     return;
   }
   const std::size_t slot = FreeSlot(shard);
-  shard.slots[slot] = {entry, false};
-  shard.index.emplace(entry->row.attester, slot);
+  shard.slots[slot] = {record, false};
+  shard.index.emplace(record->aik.attester, slot);
 }
 
-void AikCache::InvalidateHost(const Digest& host_id) {
+void AikCache::Forget(const Digest& attester) {
+  Shard& shard = ShardOf(attester);
+  const std::lock_guard lock(shard.mutex);
+  ++shard.version;
+  Drop(shard, attester);
+}
+
+void AikCache::ForgetHost(const Digest& host_id) {
   for (Shard& shard : shards_) {
     const std::lock_guard lock(shard.mutex);
     ++shard.version;
     for (Slot& slot : shard.slots) {
-      if (slot.entry == nullptr || slot.entry->row.host_id != host_id) continue;
-      shard.index.erase(slot.entry->row.attester);
+      if (slot.record == nullptr || slot.record->aik.host_id != host_id) continue;
+      shard.index.erase(slot.record->aik.attester);
       slot = {};
     }
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attester id -> an immutable record with its key parsed, bounded, in front of the store. Any thread; sharded, and a
-// hit holds its shard's lock only for one hash lookup. A hit may be stale: an entry says which generation of the host
-// it was read under, and the caller compares that with the fence's, which wins:
-//   entry->host_generation < fence generation  ->  Reload(attester), then judge what came back
-//   entry->row.generation < entry->host_generation  ->  a retired key
+// hit holds its shard's lock only for one hash lookup. A hit may be stale: a record says which generation of the host
+// it was read under (host.generation), and the fence's wins: Fence::Pass refuses an older aik.generation as retired.
+//   record->host.generation < fence generation  ->  Reload(attester) shows the host as it is now
+//   record->aik.generation < record->host.generation  ->  a retired key
 #pragma once
 
 #include <array>
@@ -20,27 +20,30 @@
 
 namespace assay::store {
 
-struct AikEntry {
-  AikRow row;
-  PublicKey key;                      // of row.public_area
-  std::uint64_t host_generation = 0;  // of the host when the entry was read
-  std::string host_state;             // "active" | "replaced"
+struct AikRecord {
+  AikRow aik;
+  HostRow host;   // as it was when the record was read
+  PublicKey key;  // of aik.public_area
+  Buffer spki;    // its SubjectPublicKeyInfo, DER
 };
-// Owners: the cache and each request that is using the entry.
-using AikEntryPtr = std::shared_ptr<const AikEntry>;
+// Owners: the cache and each request that is using the record.
+using AikRecordPtr = std::shared_ptr<const AikRecord>;
 
 class AikCache {
  public:
-  // `store` outlives the cache. `capacity`: entries in all, at least one a shard.
+  // `store` outlives the cache. `capacity`: records in all, at least one a shard.
   AikCache(Store& store, std::size_t capacity);
 
-  // From the cache, else from the store. Null: no such AIK (not remembered, so strangers evict nothing).
-  Result<AikEntryPtr> Find(const Digest& attester);
+  // From the cache, else from the store. kNotFound: no such AIK (not remembered, so strangers evict nothing).
+  Result<AikRecordPtr> Find(const Digest& attester);
+  // From the cache alone, null when it is not there.
+  AikRecordPtr FindCached(const Digest& attester);
   // Past the cache: from the store, replacing what is cached.
-  Result<AikEntryPtr> Reload(const Digest& attester);
-  // After an enrollment, a replacement or a forgotten host: entries of `host` go, and reads already on their way to
-  // the store are not kept. Walks the whole cache.
-  void InvalidateHost(const Digest& host_id);
+  Result<AikRecordPtr> Reload(const Digest& attester);
+  // After a change of the AIK or its host. Reads already on their way to the store are not kept.
+  void Forget(const Digest& attester);
+  // After an enrollment, an operator's change or a forgotten host: every AIK of it. Walks the whole cache.
+  void ForgetHost(const Digest& host_id);
 
   std::size_t size() const;
   struct Counters { std::uint64_t hits = 0, misses = 0, evictions = 0; };
@@ -51,7 +54,7 @@ class AikCache {
   struct DigestHash {
     std::size_t operator()(const Digest& digest) const noexcept { return static_cast<std::size_t>(Reader(digest).U64Be()); }
   };
-  struct Slot { AikEntryPtr entry; bool used = false; };  // used: looked up since the hand last passed
+  struct Slot { AikRecordPtr record; bool used = false; };  // used: looked up since the hand last passed
   struct alignas(64) Shard {
     mutable std::mutex mutex;
     std::unordered_map<Digest, std::size_t, DigestHash> index;  // into slots
@@ -61,8 +64,9 @@ class AikCache {
     Counters counters;
   };
   Shard& ShardOf(const Digest& attester) noexcept { return shards_[attester[31] % kShards]; }
-  Result<AikEntryPtr> Read(const Digest& attester);
-  void Keep(Shard& shard, const AikEntryPtr& entry);
+  Result<AikRecordPtr> Read(const Digest& attester);
+  static void Drop(Shard& shard, const Digest& attester);
+  void Keep(Shard& shard, const AikRecordPtr& record);
   std::size_t FreeSlot(Shard& shard);
 
   Store& store_;

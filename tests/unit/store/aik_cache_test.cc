@@ -56,21 +56,27 @@ TEST_CASE("an entry is read once and then found in the cache with its key parsed
   Fixture f;
   f.Enroll(Id(1), Id(11));
   AikCache cache(f.store, 1024);
-  const AikEntryPtr first = cache.Find(Id(11)).value();
+  const AikRecordPtr first = cache.Find(Id(11)).value();
   REQUIRE(first != nullptr);
   CHECK(first->key.type() == KeyType::kP256);
-  CHECK(first->host_generation == 1);
+  CHECK(first->host.generation == 1);
   const int reads = f.store.reads;
   CHECK(cache.Find(Id(11)).value() == first);
   CHECK(f.store.reads == reads);
   CHECK(cache.counters().hits == 1);
   CHECK(cache.counters().misses == 1);
+  CHECK(first->spki == first->key.Spki());
+  CHECK(cache.FindCached(Id(11)) == first);
+  CHECK(cache.FindCached(Id(12)) == nullptr);
+  cache.Forget(Id(11));
+  CHECK(cache.FindCached(Id(11)) == nullptr);
+  CHECK(cache.Find(Id(11)).value() != first);
 }
 
-TEST_CASE("an unknown attester is null and takes no place") {
+TEST_CASE("an unknown attester is not found and takes no place") {
   Fixture f;
   AikCache cache(f.store, 1024);
-  CHECK(cache.Find(Id(11)).value() == nullptr);
+  CHECK(cache.Find(Id(11)).error().code == Code::kNotFound);
   CHECK(cache.size() == 0);
   f.Enroll(Id(1), Id(11));
   CHECK(cache.Find(Id(11)).value() != nullptr);
@@ -80,12 +86,12 @@ TEST_CASE("a stale entry shows its age, and a reload shows that its key is retir
   Fixture f;
   f.Enroll(Id(1), Id(11));
   AikCache cache(f.store, 1024);
-  CHECK(cache.Find(Id(11)).value()->host_generation == 1);
+  CHECK(cache.Find(Id(11)).value()->host.generation == 1);
   const std::uint64_t fence = f.Enroll(Id(1), Id(12));
-  CHECK(cache.Find(Id(11)).value()->host_generation < fence);
-  const AikEntryPtr fresh = cache.Reload(Id(11)).value();
-  CHECK(fresh->host_generation == fence);
-  CHECK(fresh->row.generation < fresh->host_generation);
+  CHECK(cache.Find(Id(11)).value()->host.generation < fence);
+  const AikRecordPtr fresh = cache.Reload(Id(11)).value();
+  CHECK(fresh->host.generation == fence);
+  CHECK(fresh->aik.generation < fresh->host.generation);
   CHECK(cache.Find(Id(11)).value() == fresh);
 }
 
@@ -94,11 +100,11 @@ TEST_CASE("an invalidated host is read again, others are not") {
   f.Enroll(Id(1), Id(11));
   f.Enroll(Id(2), Id(12));
   AikCache cache(f.store, 1024);
-  const AikEntryPtr other = cache.Find(Id(12)).value();
+  const AikRecordPtr other = cache.Find(Id(12)).value();
   CHECK(cache.Find(Id(11)).value() != nullptr);
   REQUIRE(f.store.ForgetHost(Id(1)).ok());
-  cache.InvalidateHost(Id(1));
-  CHECK(cache.Find(Id(11)).value() == nullptr);
+  cache.ForgetHost(Id(1));
+  CHECK(cache.Find(Id(11)).error().code == Code::kNotFound);
   CHECK(cache.Find(Id(12)).value() == other);
   CHECK(cache.size() == 1);
 }
@@ -109,9 +115,9 @@ TEST_CASE("a reload of a forgotten AIK drops its entry") {
   AikCache cache(f.store, 1024);
   CHECK(cache.Find(Id(11)).value() != nullptr);
   REQUIRE(f.store.ForgetHost(Id(1)).ok());
-  CHECK(cache.Reload(Id(11)).value() == nullptr);
+  CHECK(cache.Reload(Id(11)).error().code == Code::kNotFound);
   CHECK(cache.size() == 0);
-  CHECK(cache.Find(Id(11)).value() == nullptr);
+  CHECK(cache.Find(Id(11)).error().code == Code::kNotFound);
 }
 
 TEST_CASE("the cache stays within its bound and keeps what is in use") {
@@ -161,11 +167,11 @@ TEST_CASE("threads that look up while hosts are invalidated never see a wrong re
       for (int n = 0; n < 2000; ++n) {
         const Digest id = Id(static_cast<std::uint8_t>(101 + n % 20));
         const auto entry = cache.Find(id);
-        if (!entry.ok() || *entry == nullptr || (*entry)->row.attester != id) ++wrong;
+        if (!entry.ok() || *entry == nullptr || (*entry)->aik.attester != id) ++wrong;
       }
     });
   }
-  for (int n = 0; n < 500; ++n) cache.InvalidateHost(Id(static_cast<std::uint8_t>(21 + n % 20)));
+  for (int n = 0; n < 500; ++n) cache.ForgetHost(Id(static_cast<std::uint8_t>(21 + n % 20)));
   for (auto& thread : threads) thread.join();
   CHECK(wrong == 0);
 }
