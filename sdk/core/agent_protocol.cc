@@ -58,6 +58,8 @@ void Put(CborWriter& out, const HostTokenRequest& request) {
 }
 
 void Put(CborWriter& out, const ShowEvidenceRequest&) { Begin(out, 0, Kind::kShowEvidence); }
+void Put(CborWriter& out, const AttesterRequest&) { Begin(out, 0, Kind::kAttester); }
+void Put(CborWriter& out, const DoctorRequest&) { Begin(out, 0, Kind::kDoctor); }
 
 Result<Request> Done(const CborReader& in, Request request) {
   ASSAY_CHECK_OK(in.Finish("a request to the agent"));
@@ -113,7 +115,7 @@ Result<Request> GetHostToken(CborReader& in) {
 // Pairs of the map that a kind has, its own key included.
 std::size_t PairsOf(Kind kind) noexcept {
   switch (kind) {
-    case Kind::kStatus: case Kind::kShowEvidence: return 1;
+    case Kind::kStatus: case Kind::kShowEvidence: case Kind::kAttester: case Kind::kDoctor: return 1;
     case Kind::kWaitWork: return 2;
     case Kind::kEvidence: return 4;
     case Kind::kDeliver: return 5;
@@ -126,7 +128,7 @@ std::size_t PairsOf(Kind kind) noexcept {
 
 Kind KindOf(const Request& request) noexcept {
   // The variant lists its alternatives in the order of Kind, which starts at 1.
-  static_assert(std::variant_size_v<Request> == static_cast<std::size_t>(Kind::kShowEvidence));
+  static_assert(std::variant_size_v<Request> == static_cast<std::size_t>(Kind::kDoctor));
   return static_cast<Kind>(request.index() + 1);
 }
 
@@ -141,7 +143,7 @@ Result<Request> DecodeRequest(Bytes encoded) {
   CborReader in(encoded);
   const std::size_t pairs = in.Map(6);
   in.ExpectKey(0);
-  const auto kind = static_cast<Kind>(in.Uint(static_cast<std::uint8_t>(Kind::kShowEvidence)));
+  const auto kind = static_cast<Kind>(in.Uint(static_cast<std::uint8_t>(Kind::kDoctor)));
   if (pairs != PairsOf(kind)) in.Fail();
   switch (kind) {
     case Kind::kStatus: return Done(in, StatusRequest{});
@@ -151,6 +153,8 @@ Result<Request> DecodeRequest(Bytes encoded) {
     case Kind::kResultToken: return GetResultToken(in);
     case Kind::kHostToken: return GetHostToken(in);
     case Kind::kShowEvidence: return Done(in, ShowEvidenceRequest{});
+    case Kind::kAttester: return Done(in, AttesterRequest{});
+    case Kind::kDoctor: return Done(in, DoctorRequest{});
   }
   return MakeError(Code::kMalformed, "a request to the agent has a kind that does not exist");
 }
@@ -187,6 +191,39 @@ Result<Reply> DecodeReply(Bytes encoded) {
   }
   ASSAY_CHECK_OK(in.Finish("a reply of the agent"));
   return reply;
+}
+
+Buffer EncodeAttesterReply(const AttesterReply& reply) {
+  CborWriter out(64);
+  out.Map(3);
+  out.Uint(1); out.ByteString(reply.attester);
+  out.Uint(2); out.Uint(reply.not_after);
+  out.Uint(3); out.Uint(reply.renew_after);
+  return std::move(out).Take();
+}
+
+Result<AttesterReply> DecodeAttesterReply(Bytes encoded) {
+  CborReader in(encoded);
+  AttesterReply reply;
+  in.ExpectMap(3);
+  in.ExpectKey(1); reply.attester = in.Digest32();
+  in.ExpectKey(2); reply.not_after = in.Uint();
+  in.ExpectKey(3); reply.renew_after = in.Uint();
+  ASSAY_CHECK_OK(in.Finish("an attester reply"));
+  return reply;
+}
+
+Buffer EncodeWorkReply(std::uint64_t work) {
+  CborWriter out(16);
+  out.Uint(work);
+  return std::move(out).Take();
+}
+
+Result<std::uint64_t> DecodeWorkReply(Bytes encoded) {
+  CborReader in(encoded);
+  const std::uint64_t work = in.Uint();
+  ASSAY_CHECK_OK(in.Finish("a work reply"));
+  return work;
 }
 
 }  // namespace assay::local

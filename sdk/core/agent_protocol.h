@@ -23,6 +23,8 @@ enum class Kind : std::uint8_t {
   kResultToken = 5,    // client: a result token for a game server; answered when the relay delivers
   kHostToken = 6,      // client: a fresh host token for a server's nonce
   kShowEvidence = 7,   // root: evidence over a nonce of zeros, for people to look at
+  kAttester = 8,       // relay: whose evidence this is, for the first challenge
+  kDoctor = 9,         // root: the agent's checks of its own footing as JSON text
 };
 
 struct StatusRequest {};
@@ -53,9 +55,11 @@ struct HostTokenRequest {
   Digest session_key_hash{};
 };
 struct ShowEvidenceRequest {};
+struct AttesterRequest {};
+struct DoctorRequest {};
 
 using Request = std::variant<StatusRequest, WaitWorkRequest, EvidenceRequest, DeliverRequest, ResultTokenRequest,
-                             HostTokenRequest, ShowEvidenceRequest>;
+                             HostTokenRequest, ShowEvidenceRequest, AttesterRequest, DoctorRequest>;
 Kind KindOf(const Request& request) noexcept;
 Buffer EncodeRequest(const Request& request);
 Result<Request> DecodeRequest(Bytes encoded);
@@ -63,11 +67,22 @@ Result<Request> DecodeRequest(Bytes encoded);
 // Replies: {0: 0, 1: payload} or {0: 1, 1: code, 2: detail, 3: fix}.
 struct Reply {
   bool ok = false;
-  Buffer payload;      // kStatus, kShowEvidence: JSON text; kWaitWork: CBOR uint work id (0: none);
-                       // kEvidence: Evidence; kDeliver: empty; kResultToken: JWS text; kHostToken: HostToken bytes
+  Buffer payload;      // kStatus, kShowEvidence, kDoctor: JSON text; kWaitWork: CBOR uint work id (0: none);
+                       // kEvidence: Evidence; kDeliver: empty; kResultToken: JWS text; kHostToken: HostToken bytes;
+                       // kAttester: AttesterReply
   ErrorReply error;
 };
 Buffer EncodeReply(const Reply& reply);
 Result<Reply> DecodeReply(Bytes encoded);
+
+struct AttesterReply {
+  Digest attester{};
+  std::uint64_t not_after = 0;    // of the AIK certificate, seconds since the epoch
+  std::uint64_t renew_after = 0;  // seconds since the epoch: assay-enroll renew is due
+};
+Buffer EncodeAttesterReply(const AttesterReply& reply);
+Result<AttesterReply> DecodeAttesterReply(Bytes encoded);
+Buffer EncodeWorkReply(std::uint64_t work);
+Result<std::uint64_t> DecodeWorkReply(Bytes encoded);
 
 }  // namespace assay::local

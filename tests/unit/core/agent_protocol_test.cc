@@ -22,6 +22,8 @@ std::vector<Request> Samples() {
       ResultTokenRequest{"title", "match", Sha256(AsBytes("n")), Sha256(AsBytes("k")), 5000},
       HostTokenRequest{"title", true, 4, Sha256(AsBytes("n")), Sha256(AsBytes("k"))},
       ShowEvidenceRequest{},
+      AttesterRequest{},
+      DoctorRequest{},
   };
 }
 
@@ -78,6 +80,16 @@ TEST_CASE("replies carry a payload or an error, never both") {
     for (std::size_t size = 0; size < encoded.size(); ++size) CHECK_FALSE(DecodeReply(Bytes(encoded).first(size)).ok());
   }
   CHECK_FALSE(DecodeReply(FromHex("a20001014103").value()).ok());
+}
+
+TEST_CASE("attester and work replies come back as they were made") {
+  const AttesterReply reply{Sha256(AsBytes("a")), 7, 5};
+  const Buffer encoded = EncodeAttesterReply(reply);
+  CHECK(DecodeAttesterReply(encoded).value().attester == reply.attester);
+  CHECK(DecodeAttesterReply(encoded).value().renew_after == 5);
+  for (std::size_t size = 0; size < encoded.size(); ++size) CHECK_FALSE(DecodeAttesterReply(Bytes(encoded).first(size)).ok());
+  CHECK(DecodeWorkReply(EncodeWorkReply(77)).value() == 77);
+  CHECK_FALSE(DecodeWorkReply({}).ok());
 }
 
 }  // namespace
