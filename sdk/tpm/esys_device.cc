@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 namespace assay::tpm {
@@ -32,6 +33,7 @@ TPML_PCR_SELECTION ToEsys(PcrSelection selection) noexcept {
 Result<std::unique_ptr<Device>> EsysDevice::Open(const std::string& tcti, Tap* tap) {
   std::unique_ptr<EsysDevice> device(new EsysDevice());
   TSS2_TCTI_CONTEXT* loader = nullptr;
+  ::setenv("TSS2_LOG", "all+none", 0);  // the TSS logs to stderr what we report in words; an operator may set it
   TSS2_RC rc = Tss2_TctiLdr_Initialize(tcti.c_str(), &loader);
   if (rc != TSS2_RC_SUCCESS) {
     Error error = TpmError(("opening the TPM through \"" + tcti + "\"").c_str(), rc);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ class RecordingAudit final : public audit::AuditLog {
     return Ok();
   }
   Result<std::uint64_t> AppendAndWait(std::string json) override {
+    const std::lock_guard lock(mutex_);
     if (stop_after && records.size() >= *stop_after) stopped = MakeError(Code::kUnavailable, "the audit log has stopped");
     if (stopped) return *stopped;
     if (on_record) on_record(json);
@@ -35,6 +37,9 @@ class RecordingAudit final : public audit::AuditLog {
     if (stopped) return *stopped;
     return Ok();
   }
+
+ private:
+  std::mutex mutex_;  // of records; a test reads them when its threads are joined
 };
 
 }  // namespace assay::test
