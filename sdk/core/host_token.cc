@@ -2,6 +2,7 @@
 // Host token layout. Fields are at fixed places, so both ways are copies between a stack frame and a span.
 #include "sdk/core/host_token.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "sdk/core/crypto.h"
@@ -13,23 +14,26 @@ constexpr std::uint8_t kVersion = 1;
 constexpr std::size_t kBoundPart = 152;  // of the fixed part: what the body digest covers
 constexpr std::array<std::uint8_t, 4> kMagic = {'A', 'H', 'T', kVersion};
 
-void PutLe(MutableBytes out, std::uint64_t value) noexcept {
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::uint8_t>(value >> (8 * i));
-}
+static_assert(std::endian::native == std::endian::little);  // numbers are copied as they lie
 
-// Digests and short numbers at constant places; the caller checked the size once.
+// Fields at constant places; the caller checked the size once.
 template <std::size_t N>
 void PutFixed(MutableBytes out, std::size_t at, const std::array<std::uint8_t, N>& from) noexcept {
-  for (std::size_t i = 0; i < N; ++i) out[at + i] = from[i];
+  std::copy_n(from.begin(), N, out.begin() + static_cast<std::ptrdiff_t>(at));
 }
 template <std::size_t N>
 void GetFixed(Bytes in, std::size_t at, std::array<std::uint8_t, N>& to) noexcept {
-  for (std::size_t i = 0; i < N; ++i) to[i] = in[at + i];
+  std::copy_n(in.begin() + static_cast<std::ptrdiff_t>(at), N, to.begin());
 }
-std::uint64_t GetLe(Bytes in, std::size_t at, std::size_t size) noexcept {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < size; ++i) value |= std::uint64_t{in[at + i]} << (8 * i);
-  return value;
+template <typename T>
+void PutLe(MutableBytes out, std::size_t at, T value) noexcept {
+  PutFixed(out, at, std::bit_cast<std::array<std::uint8_t, sizeof(T)>>(value));
+}
+template <typename T>
+T GetLe(Bytes in, std::size_t at) noexcept {
+  std::array<std::uint8_t, sizeof(T)> raw;
+  GetFixed(in, at, raw);
+  return std::bit_cast<T>(raw);
 }
 
 void PutBoundPart(const HostToken& token, MutableBytes out) noexcept {
@@ -38,16 +42,17 @@ void PutBoundPart(const HostToken& token, MutableBytes out) noexcept {
   out[5] = static_cast<std::uint8_t>(token.gate);
   out[6] = static_cast<std::uint8_t>(std::popcount(token.pcr_mask));
   out[7] = token.entry_count;
-  PutLe(out.subspan(8, 8), token.sequence);
+  PutLe(out, 8, token.sequence);
   PutFixed(out, 16, token.attester);
   PutFixed(out, 48, token.server_nonce);
   PutFixed(out, 80, token.session_key_hash);
   PutFixed(out, 112, token.policy);
-  PutLe(out.subspan(144, 8), token.policy_version);
+  PutLe(out, 144, token.policy_version);
 }
 
 // Entries are framed so that they end where they say: each a little-endian size and that many bytes.
 bool EntriesFit(Bytes entries, std::size_t count) noexcept {
+  if (count == 0) return entries.empty();
   Reader reader(entries);
   for (std::size_t i = 0; i < count; ++i) reader.Skip(reader.U16Le());
   return reader.ok() && reader.AtEnd();
@@ -67,10 +72,10 @@ Result<std::size_t> SerializeHostToken(const HostToken& token, MutableBytes out)
   const std::size_t size = kHostTokenFixed + token.pcr_values.size() + token.entries.size() + token.attest.size() + token.signature.size();
   if (size > out.size() || size > limits::kHostToken) return MakeError(Code::kLimit, "a host token does not fit its buffer");
   PutBoundPart(token, out.first(kBoundPart));
-  PutLe(out.subspan(152, 4), token.pcr_mask);
-  PutLe(out.subspan(156, 2), token.attest.size());
-  PutLe(out.subspan(158, 2), token.signature.size());
-  PutLe(out.subspan(160, 4), token.entries.size());
+  PutLe(out, 152, token.pcr_mask);
+  PutLe(out, 156, static_cast<std::uint16_t>(token.attest.size()));
+  PutLe(out, 158, static_cast<std::uint16_t>(token.signature.size()));
+  PutLe(out, 160, static_cast<std::uint32_t>(token.entries.size()));
   std::size_t at = kHostTokenFixed;
   for (const Bytes part : {token.pcr_values, token.entries, token.attest, token.signature}) {
     CopyBytes(part, out.subspan(at, part.size()));
@@ -86,19 +91,19 @@ bool TryParseHostToken(Bytes encoded, HostToken& token) noexcept {
   token.tag = fixed[4] == 1 ? QuoteTag::kHeartbeat : QuoteTag::kHostToken;
   token.gate = static_cast<GateState>(fixed[5]);
   token.entry_count = fixed[7];
-  token.sequence = GetLe(fixed, 8, 8);
+  token.sequence = GetLe<std::uint64_t>(fixed, 8);
   GetFixed(fixed, 16, token.attester);
   GetFixed(fixed, 48, token.server_nonce);
   GetFixed(fixed, 80, token.session_key_hash);
   GetFixed(fixed, 112, token.policy);
-  token.policy_version = GetLe(fixed, 144, 8);
-  token.pcr_mask = static_cast<std::uint32_t>(GetLe(fixed, 152, 4));
+  token.policy_version = GetLe<std::uint64_t>(fixed, 144);
+  token.pcr_mask = GetLe<std::uint32_t>(fixed, 152);
   if (fixed[6] != std::popcount(token.pcr_mask)) return false;
   Reader rest(encoded.subspan(kHostTokenFixed));
   token.pcr_values = rest.Take(std::size_t{fixed[6]} * kSha256Size);
-  token.entries = rest.Take(GetLe(fixed, 160, 4));
-  token.attest = rest.Take(GetLe(fixed, 156, 2));
-  token.signature = rest.Take(GetLe(fixed, 158, 2));
+  token.entries = rest.Take(GetLe<std::uint32_t>(fixed, 160));
+  token.attest = rest.Take(GetLe<std::uint16_t>(fixed, 156));
+  token.signature = rest.Take(GetLe<std::uint16_t>(fixed, 158));
   return rest.ok() && rest.AtEnd() && WithinLimits(token);
 }
 
