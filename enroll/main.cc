@@ -59,7 +59,7 @@ void AddOptions(CLI::App& app, Options& o) {
   app.add_option("--ek", o.ek, "rsa2048 (default; the canonical one), rsa2048-high, p256, p256-high, p384-high");
   app.add_option("--ek-certificate", o.ek_certificate, "EK certificate from a file instead of NV, DER or PEM");
   app.add_flag("--ek-without-certificate", o.ek_without_certificate, "offer the bare EK; verifiers refuse it by default");
-  app.add_option("--intermediate", o.intermediates, "file with intermediates, DER or PEM; instead of those in NV 0x01C00100");
+  app.add_option("--intermediate", o.intermediates, "file with intermediates, DER or PEM; instead of those in NV 0x01C00100")->allow_extra_args(false);
   app.add_option("--token-file", o.token_file, "file with the one-time enrollment token");
   app.add_option("--label", o.label, "a name for people (default: the host name); it proves nothing");
   app.add_option("--timeout", o.timeout_s, "seconds for one request to the verifier (default 30)")->check(CLI::Range(1, 600));
