@@ -82,7 +82,9 @@ Status MeasuredLog::MatchExisting(const Digest& value, const tpm::ClockInfo& clo
   const bool same_reset = header.reset_count == clock.reset_count;
   const std::size_t count = content_.entries.size();
   const bool whole = value == values_[count];
-  const bool one_pending = count > 0 && value == values_[count - 1];
+  // A register that was reset looks like a pending first entry, so a pending one needs the same TPM start.
+  const bool same_start = same_reset && header.restart_count == clock.restart_count;
+  const bool one_pending = same_start && count > 0 && value == values_[count - 1];
   if (same_reset && (whole || one_pending)) {
     pending_ = !whole;
     if (kernel == SameKernel::kNo) {
@@ -95,7 +97,7 @@ Status MeasuredLog::MatchExisting(const Digest& value, const tpm::ClockInfo& clo
     recovered_pending_ = !whole;
     return Ok();
   }
-  if (!same_reset || header.restart_count != clock.restart_count) {
+  if (!same_start) {
     // The TPM was started anew. With the same kernel that is hibernation, else a boot.
     return StartNew(value, clock, kernel == SameKernel::kYes ? Bit(LogFault::kHibernated) | header.faults : 0);
   }

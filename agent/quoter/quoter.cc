@@ -190,12 +190,12 @@ Result<Buffer> Quoter::MakeHostToken(const local::HostTokenRequest& request, con
   token.entries = entries;
   token.entry_count = static_cast<std::uint8_t>(parts_.log->entries().size() - basis.entries);
   const tpm::PcrSelection selection{tpm::Alg::kSha256, basis.selection.mask | (1U << parts_.pcr)};
+  token.pcr_mask = selection.mask;  // its count is in the part that the body digest covers
   const Digest extra = ExtraData(token.tag, request.server_nonce, HostTokenBodyDigest(token), {});
   ASSAY_TRY(const tpm::QuoteResult quote, parts_.device->Quote(attester.aik_handle, selection, extra));
   ASSAY_TRY(const PcrValues checked, ToPcrValues(selection, quote.pcrs));
   Writer values;
   for (std::size_t i = 0; i < checked.count; ++i) values.Put(checked.items[i].value);
-  token.pcr_mask = selection.mask;
   token.pcr_values = values.buffer();
   token.attest = quote.attest;
   token.signature = quote.signature;
