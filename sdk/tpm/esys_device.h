@@ -1,25 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device over ESYS. Handles of the TSS stay inside; every transient object and session is flushed on every path.
+// Device over ESYS. Objects go through ESYS; NV indices and the release of handles through the system API context
+// inside it, which takes handles as they are and so sends no command of its own.
 #pragma once
 
 #include <tss2/tss2_esys.h>
-#include <tss2/tss2_tctildr.h>
+#include <tss2/tss2_sys.h>
 
-#include <functional>
 #include <map>
-#include <memory>
-#include <string>
-#include <utility>
+#include <optional>
+#include <string_view>
 #include <vector>
 
+#include "sdk/core/handle.h"
 #include "sdk/tpm/device.h"
-#include "sdk/tpm/tapped_tcti.h"
+#include "sdk/tpm/link.h"
 
 namespace assay::tpm {
 
+struct EsysFinalize {
+  void operator()(ESYS_CONTEXT* context) const noexcept { Esys_Finalize(&context); }
+};
+using EsysContext = std::unique_ptr<ESYS_CONTEXT, EsysFinalize>;
+
+// One owner, one thread. Every transient object and session that it made and did not hand over is flushed: at the
+// failure that orphaned it, else in the destructor.
 class EsysDevice final : public Device {
  public:
-  static Result<std::unique_ptr<Device>> Open(const std::string& tcti, Tap* tap);
+  EsysDevice(std::unique_ptr<Link> link, EsysContext esys, TSS2_SYS_CONTEXT* sys);
   ~EsysDevice() override;
 
   Result<Buffer> ReadNv(std::uint32_t index) override;
@@ -39,32 +46,39 @@ class EsysDevice final : public Device {
   Result<std::vector<std::pair<std::string, std::string>>> Describe() override;
 
  private:
-  EsysDevice() = default;
-  // Runs a command until it succeeds, fails for good, or the retries are used up.
-  TSS2_RC Run(const std::function<TSS2_RC()>& command);
-  Status RunChecked(const char* what, const std::function<TSS2_RC()>& command);
-  Result<CreatedKey> CreatePrimary(const char* what, Bytes area);
-  // The ESYS object of a TPM handle: one we made, or a persistent one whose public area is read once.
+  struct Object { ESYS_TR object = ESYS_TR_NONE; std::uint32_t attributes = 0; };  // attributes 0: not known
+  struct PcrChunk { std::vector<Digest> values; std::uint32_t mask = 0; std::uint32_t update_counter = 0; };
+  struct NvShape { std::uint16_t size = 0; std::uint32_t attributes = 0; };
+  struct NvRange { std::uint32_t index; std::uint32_t authorized_by; std::uint16_t offset; std::uint16_t size; };
+
+  // The error of a failed command: the link's cause if it has one, words for lockout, else the code's.
+  Error Failed(TSS2_RC rc, std::string_view doing);
+  std::string LockoutWords();
+  Result<std::vector<std::pair<std::uint32_t, std::uint32_t>>> Properties(std::uint32_t first, std::uint32_t count);
+
+  Result<CreatedKey> CreatePrimary(Bytes area, std::string_view doing);
   Result<ESYS_TR> ObjectOf(std::uint32_t handle);
-  void Forget(std::uint32_t handle);
+  Result<std::uint32_t> AttributesOf(std::uint32_t handle);
+  void Forget(std::uint32_t handle) noexcept;
+  TSS2_RC FlushHandle(std::uint32_t handle) noexcept;
+  Status Evict(ESYS_TR object, std::uint32_t persistent, std::string_view doing);
+  Result<ESYS_TR> StartEndorsementPolicy();
+  void EndSession(ESYS_TR session) noexcept;
 
-  struct LoaderDeleter { void operator()(TSS2_TCTI_CONTEXT* context) const { Tss2_TctiLdr_Finalize(&context); } };
-  struct EsysDeleter { void operator()(ESYS_CONTEXT* context) const { Esys_Finalize(&context); } };
-  std::unique_ptr<TSS2_TCTI_CONTEXT, LoaderDeleter> loader_;
-  std::unique_ptr<TappedTcti> tcti_;
-  std::unique_ptr<ESYS_CONTEXT, EsysDeleter> esys_;
-  std::map<std::uint32_t, ESYS_TR> objects_;
+  Result<AttestedBytes> QuoteOnce(ESYS_TR aik, PcrSelection selection, const Digest& extra_data);
+  Result<PcrChunk> ReadPcrChunk(std::uint32_t mask);
+  void Remember(PcrSelection selection, const std::vector<Digest>& values);
+  std::optional<std::vector<Digest>> Remembered(PcrSelection selection) const;
+
+  Result<NvShape> ReadNvShape(std::uint32_t index);
+  Result<Buffer> ReadNvChunk(const NvRange& range);
+
+  std::unique_ptr<Link> link_;  // before esys_: outlives it
+  EsysContext esys_;
+  TSS2_SYS_CONTEXT* sys_;       // inside esys_
+  std::map<std::uint32_t, Object> objects_;  // by TPM handle
+  std::vector<std::uint32_t> transient_;     // objects and sessions, ours to flush
+  std::map<std::uint8_t, Digest> pcrs_;      // as last seen: a guess that only a quote's digest confirms
 };
-
-// Memory that ESYS hands out.
-struct EsysFree { void operator()(void* memory) const { Esys_Free(memory); } };
-template <typename T>
-using EsysOwned = std::unique_ptr<T, EsysFree>;
-
-TPML_PCR_SELECTION ToEsys(PcrSelection selection) noexcept;
-Result<Buffer> MarshalPublic(const TPMT_PUBLIC& area);
-
-// One sentence for people: what failed, and for lockout and authorization failures what to do.
-Error TpmError(const char* what, TSS2_RC rc);
 
 }  // namespace assay::tpm

@@ -1,193 +1,163 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and attestations of EsysDevice.
-#include <tss2/tss2_mu.h>
-
+// Keys in the TPM: made from templates, persisted, read, certified, and the activation of a credential.
 #include <algorithm>
 
 #include "sdk/tpm/esys_device.h"
+#include "sdk/tpm/marshal.h"
 
 namespace assay::tpm {
 namespace {
 
-constexpr int kQuoteAttempts = 5;  // PCRs may move between the quote and reading them
-
-template <typename T, typename F>
-Result<Buffer> Marshal(const T& value, F marshal) {
-  Buffer out(sizeof(T) + 64);
-  std::size_t size = 0;
-  if (const TSS2_RC rc = marshal(&value, out.data(), out.size(), &size); rc != TSS2_RC_SUCCESS) return TpmError("encoding a TPM structure", rc);
-  out.resize(size);
-  return out;
-}
-
-template <typename T, typename F>
-Result<T> Unmarshal(Bytes bytes, F unmarshal) {
-  T value{};
-  std::size_t offset = 0;
-  if (const TSS2_RC rc = unmarshal(bytes.data(), bytes.size(), &offset, &value); rc != TSS2_RC_SUCCESS) return TpmError("decoding a TPM structure", rc);
-  if (offset != bytes.size()) return MakeError(Code::kMalformed, "a TPM structure is followed by stray bytes");
-  return value;
-}
-
-Result<TPM2B_DATA> ToData(Bytes bytes) {
-  TPM2B_DATA out{};
-  if (bytes.size() > sizeof(out.buffer)) return MakeError(Code::kLimit, "qualifying data is too long");
-  out.size = static_cast<UINT16>(bytes.size());
-  CopyBytes(bytes, MutableBytes(out.buffer, bytes.size()));
-  return out;
-}
-
-}  // namespace
-
-Result<Buffer> MarshalPublic(const TPMT_PUBLIC& area) { return Marshal(area, Tss2_MU_TPMT_PUBLIC_Marshal); }
-
-Result<CreatedKey> EsysDevice::CreatePrimary(const char* what, Bytes area) {
-  TPM2B_PUBLIC in_public{};
-  ASSAY_TRY(in_public.publicArea, Unmarshal<TPMT_PUBLIC>(area, Tss2_MU_TPMT_PUBLIC_Unmarshal));
-  const TPM2B_SENSITIVE_CREATE sensitive{};
-  const TPM2B_DATA outside{};
-  const TPML_PCR_SELECTION creation_pcrs{};
-  ESYS_TR object = ESYS_TR_NONE;
-  TPM2B_PUBLIC* raw_public = nullptr;
-  TPM2B_CREATION_DATA* raw_data = nullptr;
-  TPM2B_DIGEST* raw_hash = nullptr;
-  TPMT_TK_CREATION* raw_ticket = nullptr;
-  ASSAY_CHECK_OK(RunChecked(what, [&] {
-    return Esys_CreatePrimary(esys_.get(), ESYS_TR_RH_ENDORSEMENT, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &sensitive, &in_public, &outside,
-                              &creation_pcrs, &object, &raw_public, &raw_data, &raw_hash, &raw_ticket);
-  }));
-  const EsysOwned<TPM2B_PUBLIC> made(raw_public);
-  const EsysOwned<TPM2B_CREATION_DATA> data(raw_data);
-  const EsysOwned<TPM2B_DIGEST> hash(raw_hash);
-  const EsysOwned<TPMT_TK_CREATION> ticket(raw_ticket);
+Result<CreatedKey> Describe(std::uint32_t handle, const TPM2B_PUBLIC& area, const TPM2B_DIGEST& hash, const TPMT_TK_CREATION& ticket) {
   CreatedKey key;
-  TPM2_HANDLE handle = 0;
-  const TSS2_RC rc = Esys_TR_GetTpmHandle(esys_.get(), object, &handle);
-  auto encoded = MarshalPublic(made->publicArea);
-  auto encoded_ticket = Marshal(*ticket, Tss2_MU_TPMT_TK_CREATION_Marshal);
-  if (rc != TSS2_RC_SUCCESS || !encoded.ok() || !encoded_ticket.ok()) {
-    (void)Esys_FlushContext(esys_.get(), object);
-    return rc != TSS2_RC_SUCCESS ? TpmError(what, rc) : !encoded.ok() ? encoded.error() : encoded_ticket.error();
-  }
-  objects_[handle] = object;
   key.handle = handle;
-  key.public_area = *std::move(encoded);
-  key.creation_hash.assign(hash->buffer, hash->buffer + hash->size);
-  key.creation_ticket = *std::move(encoded_ticket);
+  ASSAY_TRY(key.public_area, (Marshal<Tss2_MU_TPMT_PUBLIC_Marshal>(area.publicArea)));
+  key.creation_hash = ToBuffer(Bytes(hash.buffer, hash.size));
+  ASSAY_TRY(key.creation_ticket, (Marshal<Tss2_MU_TPMT_TK_CREATION_Marshal>(ticket)));
   return key;
 }
 
-Result<CreatedKey> EsysDevice::CreateEk(EkKind kind) { return CreatePrimary("creating the endorsement key", EkTemplate(kind)); }
-Result<CreatedKey> EsysDevice::CreateAik(AikKind kind, Bytes unique) { return CreatePrimary("creating the attestation key", AikTemplate(kind, unique)); }
+// High-range EKs are authorized by their (empty) password, low-range ones by policy alone (EK Credential Profile B.6).
+bool NeedsPolicy(TPMA_OBJECT attributes) noexcept { return (attributes & TPMA_OBJECT_USERWITHAUTH) == 0; }
 
-Status EsysDevice::RemovePersistent(std::uint32_t persistent) {
-  ASSAY_TRY(const ESYS_TR object, ObjectOf(persistent));
-  ESYS_TR gone = ESYS_TR_NONE;
-  ASSAY_CHECK_OK(RunChecked("removing a persistent key", [&] {
-    return Esys_EvictControl(esys_.get(), ESYS_TR_RH_OWNER, object, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, persistent, &gone);
-  }));
-  objects_.erase(persistent);  // ESYS dropped the object with the eviction
+}  // namespace
+
+Result<CreatedKey> EsysDevice::CreateEk(EkKind kind) { return CreatePrimary(EkTemplate(kind), "creating the endorsement key"); }
+
+Result<CreatedKey> EsysDevice::CreateAik(AikKind kind, Bytes unique) {
+  return CreatePrimary(AikTemplate(kind, unique), "creating the attestation key");
+}
+
+Result<CreatedKey> EsysDevice::CreatePrimary(Bytes area, std::string_view doing) {
+  const TPM2B_SENSITIVE_CREATE sensitive{};
+  const TPM2B_DATA outside{};
+  const TPML_PCR_SELECTION no_pcrs{};
+  TPM2B_PUBLIC in_public{};
+  ASSAY_CHECK_OK((Unmarshal<Tss2_MU_TPMT_PUBLIC_Unmarshal>(area, "a key template", in_public.publicArea)));
+  ESYS_TR object = ESYS_TR_NONE;
+  TPM2B_PUBLIC* out_public = nullptr;
+  TPM2B_CREATION_DATA* data = nullptr;
+  TPM2B_DIGEST* hash = nullptr;
+  TPMT_TK_CREATION* ticket = nullptr;
+  const TSS2_RC rc = Esys_CreatePrimary(esys_.get(), ESYS_TR_RH_ENDORSEMENT, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &sensitive,
+                                        &in_public, &outside, &no_pcrs, &object, &out_public, &data, &hash, &ticket);
+  if (rc != TSS2_RC_SUCCESS) return Failed(rc, doing);
+  const EsysPtr<TPM2B_PUBLIC> own_public(out_public);
+  const EsysPtr<TPM2B_CREATION_DATA> own_data(data);
+  const EsysPtr<TPM2B_DIGEST> own_hash(hash);
+  const EsysPtr<TPMT_TK_CREATION> own_ticket(ticket);
+  TPM2_HANDLE handle = 0;
+  const TSS2_RC found = Esys_TR_GetTpmHandle(esys_.get(), object, &handle);
+  if (found != TSS2_RC_SUCCESS) return Failed(found, doing);
+  transient_.push_back(handle);
+  objects_[handle] = {object, out_public->publicArea.objectAttributes};
+  Result<CreatedKey> key = tpm::Describe(handle, *out_public, *hash, *ticket);
+  if (!key.ok()) (void)FlushTransient(handle).ok();  // the first failure is the one to report
+  return key;
+}
+
+Status EsysDevice::Evict(ESYS_TR object, std::uint32_t persistent, std::string_view doing) {
+  ESYS_TR made = ESYS_TR_NONE;
+  const TSS2_RC rc = Esys_EvictControl(esys_.get(), ESYS_TR_RH_OWNER, object, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, persistent, &made);
+  if (rc != TSS2_RC_SUCCESS) return Failed(rc, doing);
+  if (made != ESYS_TR_NONE) objects_[persistent] = {made, 0};
   return Ok();
 }
 
 Status EsysDevice::Persist(std::uint32_t transient, std::uint32_t persistent) {
+  constexpr std::string_view kDoing = "making the key persistent";
   ASSAY_TRY(const ESYS_TR object, ObjectOf(transient));
-  ESYS_TR made = ESYS_TR_NONE;
-  const auto persist = [&] {
-    return Esys_EvictControl(esys_.get(), ESYS_TR_RH_OWNER, object, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, persistent, &made);
-  };
-  TSS2_RC rc = Run(persist);
-  if (rc == TPM2_RC_NV_DEFINED) {  // an older key is there: replaced
-    ASSAY_CHECK_OK(RemovePersistent(persistent));
-    rc = Run(persist);
+  const Status first = Evict(object, persistent, kDoing);
+  if (first.ok() || first.error().code != Code::kConflict) return first;
+  ASSAY_CHECK_OK(RemovePersistent(persistent));
+  return Evict(object, persistent, kDoing);
+}
+
+Status EsysDevice::RemovePersistent(std::uint32_t persistent) {
+  ASSAY_TRY(const ESYS_TR object, ObjectOf(persistent));
+  const Status evicted = Evict(object, persistent, "removing the persistent key");
+  // ESYS closes its object when it evicts; ours may also be a memory of one that another program removed.
+  if (evicted.ok()) objects_.erase(persistent);
+  else if (evicted.error().code == Code::kNotFound) Forget(persistent);
+  return evicted;
+}
+
+Result<Buffer> EsysDevice::ReadPublic(std::uint32_t handle) {
+  TPM2B_PUBLIC area{};
+  TPM2B_NAME name{};
+  TPM2B_NAME qualified{};
+  const TSS2_RC rc = Tss2_Sys_ReadPublic(sys_, handle, nullptr, &area, &name, &qualified, nullptr);
+  if (rc != TSS2_RC_SUCCESS) return Failed(rc, "reading a key's public area");
+  return Marshal<Tss2_MU_TPMT_PUBLIC_Marshal>(area.publicArea);
+}
+
+Result<std::uint32_t> EsysDevice::AttributesOf(std::uint32_t handle) {
+  const auto known = objects_.find(handle);
+  if (known != objects_.end() && known->second.attributes != 0) return known->second.attributes;
+  ASSAY_TRY(const Buffer encoded, ReadPublic(handle));
+  ASSAY_TRY(const PublicArea area, DecodePublicArea(encoded));
+  return area.attributes;
+}
+
+// A policy session that satisfies PolicyA: TPM2_PolicySecret with the endorsement hierarchy.
+Result<ESYS_TR> EsysDevice::StartEndorsementPolicy() {
+  constexpr TPMT_SYM_DEF kNoEncryption = {.algorithm = TPM2_ALG_NULL, .keyBits = {}, .mode = {}};
+  ESYS_TR session = ESYS_TR_NONE;
+  TSS2_RC rc = Esys_StartAuthSession(esys_.get(), ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, nullptr,
+                                     TPM2_SE_POLICY, &kNoEncryption, TPM2_ALG_SHA256, &session);
+  if (rc != TSS2_RC_SUCCESS) return Failed(rc, "starting a policy session");
+  rc = Esys_TRSess_SetAttributes(esys_.get(), session, 0, 0xFF);  // not continued: its use ends it
+  if (rc == TSS2_RC_SUCCESS) {
+    rc = Esys_PolicySecret(esys_.get(), ESYS_TR_RH_ENDORSEMENT, session, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, nullptr, nullptr,
+                           nullptr, 0, nullptr, nullptr);
   }
-  if (rc != TSS2_RC_SUCCESS) return TpmError("making a key persistent", rc);
-  Forget(persistent);
-  objects_[persistent] = made;
-  return Ok();
+  if (rc == TSS2_RC_SUCCESS) return session;
+  Error error = Failed(rc, "authorizing by the endorsement hierarchy");
+  EndSession(session);
+  return error;
 }
 
 Result<Secret> EsysDevice::ActivateCredential(std::uint32_t aik, std::uint32_t ek, Bytes credential_blob, Bytes encrypted_secret) {
-  ASSAY_TRY(const ESYS_TR aik_object, ObjectOf(aik));
-  ASSAY_TRY(const ESYS_TR ek_object, ObjectOf(ek));
-  ASSAY_TRY(const TPM2B_ID_OBJECT blob, Unmarshal<TPM2B_ID_OBJECT>(credential_blob, Tss2_MU_TPM2B_ID_OBJECT_Unmarshal));
-  ASSAY_TRY(const TPM2B_ENCRYPTED_SECRET secret, Unmarshal<TPM2B_ENCRYPTED_SECRET>(encrypted_secret, Tss2_MU_TPM2B_ENCRYPTED_SECRET_Unmarshal));
-  const TPMT_SYM_DEF symmetric{.algorithm = TPM2_ALG_NULL, .keyBits = {}, .mode = {}};
-  ESYS_TR session = ESYS_TR_NONE;
-  ASSAY_CHECK_OK(RunChecked("starting a policy session", [&] {
-    return Esys_StartAuthSession(esys_.get(), ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, nullptr, TPM2_SE_POLICY, &symmetric,
-                                 TPM2_ALG_SHA256, &session);
-  }));
-  TPM2B_DIGEST* raw = nullptr;
-  // The EK's policy: whoever holds the endorsement hierarchy's authorization (section B.6.2 of the EK profile).
-  Status done = RunChecked("authorizing the endorsement key", [&] {
-    return Esys_PolicySecret(esys_.get(), ESYS_TR_RH_ENDORSEMENT, session, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, nullptr, nullptr, nullptr, 0,
-                             nullptr, nullptr);
-  });
-  if (done.ok()) {
-    done = RunChecked("activating a credential", [&] {
-      return Esys_ActivateCredential(esys_.get(), aik_object, ek_object, ESYS_TR_PASSWORD, session, ESYS_TR_NONE, &blob, &secret, &raw);
-    });
+  TPM2B_ID_OBJECT blob{};
+  TPM2B_ENCRYPTED_SECRET secret{};
+  ASSAY_CHECK_OK((Unmarshal<Tss2_MU_TPM2B_ID_OBJECT_Unmarshal>(credential_blob, "a credential", blob)));
+  ASSAY_CHECK_OK((Unmarshal<Tss2_MU_TPM2B_ENCRYPTED_SECRET_Unmarshal>(encrypted_secret, "a credential's secret", secret)));
+  ASSAY_TRY(const ESYS_TR activated, ObjectOf(aik));
+  ASSAY_TRY(const ESYS_TR key, ObjectOf(ek));
+  ASSAY_TRY(const std::uint32_t attributes, AttributesOf(ek));
+  const bool policy = NeedsPolicy(attributes);
+  ASSAY_TRY(ESYS_TR session, policy ? StartEndorsementPolicy() : Result<ESYS_TR>(ESYS_TR_PASSWORD));
+  TPM2B_DIGEST* info = nullptr;
+  const TSS2_RC rc = Esys_ActivateCredential(esys_.get(), activated, key, ESYS_TR_PASSWORD, session, ESYS_TR_NONE, &blob, &secret, &info);
+  if (rc != TSS2_RC_SUCCESS) {
+    Error error = Failed(rc, "activating the credential");
+    if (policy) EndSession(session);
+    return error;
   }
-  const EsysOwned<TPM2B_DIGEST> certificate(raw);
-  if (!done.ok()) {
-    (void)Esys_FlushContext(esys_.get(), session);  // a session that authorized a command successfully is gone already
-    return done.error();
-  }
-  Secret out = Secret::CopyOf(Bytes(certificate->buffer, certificate->size));
-  OPENSSL_cleanse(certificate->buffer, sizeof(certificate->buffer));
+  if (policy) (void)Esys_TR_Close(esys_.get(), &session);  // the TPM ended it with its use
+  const EsysPtr<TPM2B_DIGEST> own(info);
+  Secret out = Secret::CopyOf(Bytes(info->buffer, info->size));
+  OPENSSL_cleanse(info->buffer, info->size);
   return out;
 }
 
 Result<AttestedBytes> EsysDevice::CertifyCreation(std::uint32_t aik, const CreatedKey& object, Bytes qualifying) {
-  ASSAY_TRY(const ESYS_TR aik_object, ObjectOf(aik));
-  ASSAY_TRY(const ESYS_TR made, ObjectOf(object.handle));
-  ASSAY_TRY(const TPM2B_DATA data, ToData(qualifying));
-  ASSAY_TRY(const TPMT_TK_CREATION ticket, Unmarshal<TPMT_TK_CREATION>(object.creation_ticket, Tss2_MU_TPMT_TK_CREATION_Unmarshal));
+  TPM2B_DATA data{};
   TPM2B_DIGEST hash{};
-  if (object.creation_hash.size() > sizeof(hash.buffer)) return MakeError(Code::kMalformed, "a creation hash is too long");
-  hash.size = static_cast<UINT16>(object.creation_hash.size());
-  CopyBytes(object.creation_hash, MutableBytes(hash.buffer, object.creation_hash.size()));
-  TPMT_SIG_SCHEME scheme{};
-  scheme.scheme = TPM2_ALG_NULL;  // the key's own
-  TPM2B_ATTEST* raw_attest = nullptr;
-  TPMT_SIGNATURE* raw_signature = nullptr;
-  const Status done = RunChecked("certifying the endorsement key", [&] {
-    return Esys_CertifyCreation(esys_.get(), aik_object, made, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &data, &hash, &scheme, &ticket, &raw_attest,
-                                &raw_signature);
-  });
-  const EsysOwned<TPM2B_ATTEST> attest(raw_attest);
-  const EsysOwned<TPMT_SIGNATURE> signature(raw_signature);
-  if (!done.ok()) return done.error();
-  ASSAY_TRY(Buffer encoded, Marshal(*signature, Tss2_MU_TPMT_SIGNATURE_Marshal));
-  return AttestedBytes{Buffer(attest->attestationData, attest->attestationData + attest->size), std::move(encoded)};
-}
-
-Result<QuoteResult> EsysDevice::Quote(std::uint32_t aik, PcrSelection selection, const Digest& extra_data) {
-  ASSAY_TRY(const ESYS_TR aik_object, ObjectOf(aik));
-  ASSAY_TRY(const TPM2B_DATA data, ToData(extra_data));
-  const TPML_PCR_SELECTION wanted = ToEsys(selection);
-  TPMT_SIG_SCHEME scheme{};
-  scheme.scheme = TPM2_ALG_NULL;
-  for (int attempt = 0; attempt < kQuoteAttempts; ++attempt) {
-    TPM2B_ATTEST* raw_attest = nullptr;
-    TPMT_SIGNATURE* raw_signature = nullptr;
-    const Status done = RunChecked("quoting", [&] {
-      return Esys_Quote(esys_.get(), aik_object, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &data, &scheme, &wanted, &raw_attest, &raw_signature);
-    });
-    const EsysOwned<TPM2B_ATTEST> attest(raw_attest);
-    const EsysOwned<TPMT_SIGNATURE> signature(raw_signature);
-    if (!done.ok()) return done.error();
-    QuoteResult result;
-    result.attest.assign(attest->attestationData, attest->attestationData + attest->size);
-    ASSAY_TRY(result.signature, Marshal(*signature, Tss2_MU_TPMT_SIGNATURE_Marshal));
-    ASSAY_TRY(result.pcrs, ReadPcrs(selection));
-    ASSAY_TRY(const Attest decoded, DecodeAttest(result.attest));
-    Writer joined;
-    for (const auto& value : result.pcrs) joined.Put(value);
-    if (Equal(Sha256(joined.buffer()), decoded.pcr_digest)) return result;
-  }
-  return MakeError(Code::kConflict, "quoting: PCRs kept changing while they were read; try again when the machine is quiet");
+  TPMT_TK_CREATION ticket{};
+  ASSAY_CHECK_OK(FillTpm2b(qualifying, data.size, data.buffer));
+  ASSAY_CHECK_OK(FillTpm2b(object.creation_hash, hash.size, hash.buffer));
+  ASSAY_CHECK_OK((Unmarshal<Tss2_MU_TPMT_TK_CREATION_Unmarshal>(object.creation_ticket, "a creation ticket", ticket)));
+  ASSAY_TRY(const ESYS_TR signer, ObjectOf(aik));
+  ASSAY_TRY(const ESYS_TR certified, ObjectOf(object.handle));
+  TPM2B_ATTEST* attest = nullptr;
+  TPMT_SIGNATURE* signature = nullptr;
+  const TSS2_RC rc = Esys_CertifyCreation(esys_.get(), signer, certified, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &data, &hash,
+                                          &kSchemeOfKey, &ticket, &attest, &signature);
+  if (rc != TSS2_RC_SUCCESS) return Failed(rc, "certifying the creation of a key");
+  const EsysPtr<TPM2B_ATTEST> own_attest(attest);
+  const EsysPtr<TPMT_SIGNATURE> own_signature(signature);
+  return Attested(*attest, *signature);
 }
 
 }  // namespace assay::tpm
