@@ -264,7 +264,8 @@ void Attestation::JudgeAndReply(Case& c, Responder respond) {
       reply.token_refusal = *refusal;
     } else {
       const token::ResultSubject subject{.ek_spki_digest = c.aik->host.ek_spki_digest, .weak_device_id = c.aik->host.weak_device_id,
-                                         .attester = c.body.attester, .aik_spki = c.aik->spki, .clock = c.clock,
+                                         .attester = c.body.attester, .aik_spki = c.aik->spki, .aik_scheme = c.aik->aik.scheme,
+                                         .policy = c.policy->digest, .clock = c.clock,
                                          .now = static_cast<std::int64_t>(c.now_ms / 1000),
                                          .next_attestation = static_cast<std::int64_t>((c.now_ms + settings_.reattest_interval_ms) / 1000)};
       auto issued = deps_.issuer.Issue(*std::get<const config::Title*>(title), *c.body.request, verdict, facts, subject);

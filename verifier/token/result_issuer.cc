@@ -13,6 +13,7 @@ constexpr std::uint8_t kRuntimeLogPcr = 14;
 // The boot PCRs a host token is compared with: all of the selection but the runtime log's.
 void FillHostTokenClaims(HostTokenClaims& claims, const appraisal::Facts& facts, const ResultSubject& subject) {
   claims.aik_spki = ToBuffer(subject.aik_spki);
+  claims.aik_scheme = subject.aik_scheme;
   claims.reset_count = subject.clock.reset_count;
   claims.restart_count = subject.clock.restart_count;
   claims.clock_ms = subject.clock.clock;
@@ -76,6 +77,8 @@ Result<Issued> ResultIssuer::Issue(const config::Title& title, const TokenReques
   claims.issued_at = subject.now;
   claims.expires_at = subject.now + static_cast<std::int64_t>(title.lifetime_s);
   claims.token_id = ToBase64Url(RandomArray<16>());
+  claims.verifier_build = ASSAY_VERSION;
+  claims.appraisal_policy = "policy:sha256:" + ToHex(subject.policy);
   claims.server_nonce = request.server_nonce;
   claims.match = request.match;
   claims.session_key_hash = request.session_key_hash;

@@ -31,6 +31,8 @@ struct ResultSubject {
   bool weak_device_id = false;
   Digest attester{};
   Bytes aik_spki;
+  SignatureScheme aik_scheme = SignatureScheme::kRsaSsaSha256;  // of the AIK's record: a key does not say it
+  Digest policy{};                  // digest of the policy that judged
   tpm::ClockInfo clock;
   std::int64_t now = 0;             // seconds since the epoch
   std::int64_t next_attestation = 0;

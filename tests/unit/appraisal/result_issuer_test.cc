@@ -71,7 +71,7 @@ TEST_CASE("a token verifies under the published keys and says what was asked") {
   appraisal::Verdict verdict;
   verdict.tier = Tier::kAffirming;
   const Buffer spki = PrivateKey::Generate(KeyType::kP256).value().Public().value().Spki();
-  const ResultSubject subject{.ek_spki_digest = Sha256(AsBytes("ek")), .weak_device_id = false, .attester = Sha256(spki), .aik_spki = spki, .clock = {.clock = 77, .reset_count = 3, .restart_count = 0, .safe = true}, .now = 1000, .next_attestation = 1060};
+  const ResultSubject subject{.ek_spki_digest = Sha256(AsBytes("ek")), .weak_device_id = false, .attester = Sha256(spki), .aik_spki = spki, .aik_scheme = SignatureScheme::kEcdsaP256Sha256, .policy = Sha256(AsBytes("policy")), .clock = {.clock = 77, .reset_count = 3, .restart_count = 0, .safe = true}, .now = 1000, .next_attestation = 1060};
   const Issued issued = c.issuer.Issue(c.policy.titles[0], c.request, verdict, facts, subject).value();
   const KeySet keys = KeySet::ParseJwks(c.issuer.jwks()).value();
   Buffer scratch(issued.token.size());
@@ -80,6 +80,8 @@ TEST_CASE("a token verifies under the published keys and says what was asked") {
   const ResultClaims claims = DecodeResultClaims(check.jws.payload).value();
   CHECK(claims.audience == "title-a");
   CHECK(claims.match == "m1");
+  CHECK(claims.appraisal_policy == "policy:sha256:" + ToHex(Sha256(AsBytes("policy"))));
+  CHECK_FALSE(claims.verifier_build.empty());
   CHECK(claims.session_key_hash == c.request.session_key_hash);
   CHECK(claims.server_nonce == c.request.server_nonce);
   CHECK(claims.expires_at == 1300);
@@ -93,6 +95,7 @@ TEST_CASE("a token verifies under the published keys and says what was asked") {
   CHECK(host.host_token->pcr14 == *facts.pcrs[14]);
   CHECK(host.host_token->boot_pcr_digest == Sha256({*facts.pcrs[0], *facts.pcrs[7]}));
   CHECK(host.host_token->clock_ms == 77);
+  CHECK(host.host_token->aik_scheme == SignatureScheme::kEcdsaP256Sha256);
 }
 
 TEST_CASE("device ids are stable, and differ between titles, tenants and machines") {
