@@ -61,21 +61,9 @@ Status CopyAll(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-Result<TempDir> TempDir::Make(const std::string& prefix) {
-  std::string path = (fs::temp_directory_path() / (prefix + "-XXXXXX")).string();
-  if (mkdtemp(path.data()) == nullptr) return Failure("mkdtemp " + path);
-  return TempDir(path);
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  if (!path_.empty()) fs::remove_all(path_, ignored);
-}
-
 Result<std::unique_ptr<Swtpm>> Swtpm::Prepare() {
   ASSAY_TRY(const Manufacturer* manufacturer, ThisManufacturer());
-  ASSAY_TRY(TempDir dir, TempDir::Make("assay-swtpm"));
-  return std::unique_ptr<Swtpm>(new Swtpm(std::move(dir), manufacturer));
+  return std::unique_ptr<Swtpm>(new Swtpm(manufacturer));
 }
 
 Result<std::unique_ptr<Swtpm>> Swtpm::Make() {
@@ -106,7 +94,7 @@ Status Swtpm::Start() {
   std::array<std::string, 11> words = {"swtpm", "socket", "--tpm2", "--tpmstate", state_option, "--server", server, "--ctrl", control, "--flags", "startup-clear"};
   std::array<char*, words.size() + 1> arguments{};
   for (std::size_t i = 0; i < words.size(); ++i) arguments[i] = words[i].data();
-  const Fd log(open((dir_.path() / "swtpm.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const Fd log(open((dir_ / "swtpm.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log.valid()) return Failure("opening the software TPM's log");
   for (const std::string suffix : {"", ".ctrl"}) unlink((socket().string() + suffix).c_str());  // left by a power cut
   const pid_t child = fork();
@@ -155,7 +143,7 @@ Status Swtpm::Restart() {
 
 Result<fs::path> Swtpm::SaveState() {
   if (running()) return MakeError(Code::kConflict, "a running TPM's state is not whole on disk");
-  fs::path saved = dir_.path() / ("saved-" + std::to_string(saved_++));
+  fs::path saved = dir_ / ("saved-" + std::to_string(saved_++));
   ASSAY_CHECK_OK(CopyAll(state(), saved));
   return saved;
 }

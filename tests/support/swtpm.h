@@ -11,22 +11,9 @@
 
 #include "sdk/core/bytes.h"
 #include "sdk/core/result.h"
+#include "tests/support/temp_dir.h"
 
 namespace assay::test {
-
-// A directory of mkdtemp that is removed with the object.
-class TempDir {
- public:
-  static Result<TempDir> Make(const std::string& prefix);
-  TempDir(TempDir&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  TempDir& operator=(TempDir&&) = delete;
-  ~TempDir();
-  const std::filesystem::path& path() const noexcept { return path_; }
-
- private:
-  explicit TempDir(std::filesystem::path path) : path_(std::move(path)) {}
-  std::filesystem::path path_;
-};
 
 // The CA that signs the endorsement certificates, made once a process.
 struct Manufacturer {
@@ -49,7 +36,7 @@ class Swtpm {
   Swtpm& operator=(const Swtpm&) = delete;
 
   std::string tcti() const { return "swtpm:path=" + socket().string(); }
-  std::filesystem::path socket() const { return dir_.path() / "tpm.sock"; }
+  std::filesystem::path socket() const { return std::filesystem::path(dir_.path()) / "tpm.sock"; }
   const Manufacturer& manufacturer() const noexcept { return *manufacturer_; }
   bool running() const noexcept { return pid_ > 0; }
 
@@ -66,9 +53,9 @@ class Swtpm {
   Result<Buffer> Transmit(Bytes command) const;
 
  private:
-  Swtpm(TempDir dir, const Manufacturer* manufacturer) : dir_(std::move(dir)), manufacturer_(manufacturer) {}
+  explicit Swtpm(const Manufacturer* manufacturer) : manufacturer_(manufacturer) {}
   static Result<std::unique_ptr<Swtpm>> Prepare();
-  std::filesystem::path state() const { return dir_.path() / "state"; }
+  std::filesystem::path state() const { return std::filesystem::path(dir_.path()) / "state"; }
   Status AwaitSocket();
   Status Reap(int signal);
 

@@ -69,9 +69,8 @@ struct Workshop {
 };
 
 Result<std::unique_ptr<Workshop>> Open() {
-  ASSAY_TRY(TempDir dir, TempDir::Make("assay-manufacturer"));
-  auto workshop = std::make_unique<Workshop>(Workshop{std::move(dir), {}});
-  const fs::path& at = workshop->dir.path();
+  auto workshop = std::make_unique<Workshop>();
+  const fs::path at = workshop->dir.path();
   Manufacturer& manufacturer = workshop->manufacturer;
   manufacturer.setup_conf = at / "setup.conf";
   manufacturer.state = at / "state";
