@@ -2,8 +2,10 @@
 #include "verifier/server/transport.h"
 
 #include <grp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -11,9 +13,12 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <condition_variable>
+#include <cerrno>
+#include <functional>
+#include <memory>
 #include <thread>
 
+#include "sdk/core/handle.h"
 #include "verifier/server/connection.h"
 #include "verifier/server/router.h"
 #include "verifier/server/tls_context.h"
@@ -25,12 +30,60 @@ namespace asio = boost::asio;
 using Tcp = asio::ip::tcp;
 using Local = asio::local::stream_protocol;
 constexpr int kBacklog = 1024;
+constexpr mode_t kOperatorMode = 0660;
+constexpr rlim_t kOtherDescriptors = 256;
 constexpr auto kAcceptPause = std::chrono::milliseconds(50);  // out of descriptors: do not spin
+
+bool IsShortage(const boost::system::error_code& failed) {
+  namespace errc = boost::system::errc;
+  return failed == errc::too_many_files_open || failed == errc::too_many_files_open_in_system || failed == errc::no_buffer_space ||
+         failed == errc::not_enough_memory;
+}
+
+// A socket that nobody answers is of a verifier that is gone.
+Status ClearSocketPath(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return MakeError(Code::kConfig, path + ": a socket path has at most " + std::to_string(sizeof address.sun_path - 1) + " bytes");
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return Ok();
+  if (!S_ISSOCK(info.st_mode)) return MakeError(Code::kConfig, path + ": exists and is no socket");
+  path.copy(address.sun_path, path.size());
+  const Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (probe.valid() && ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    return MakeError(Code::kConflict, path + ": another verifier answers there");
+  }
+  if (::unlink(path.c_str()) != 0) return MakeError(Code::kIo, path + ": cannot be replaced", static_cast<std::uint32_t>(errno));
+  return Ok();
+}
+
+Status GiveSocketTo(const std::string& path, const std::string& group_name) {
+  if (::chmod(path.c_str(), kOperatorMode) != 0) return MakeError(Code::kIo, path + ": its mode cannot be set", static_cast<std::uint32_t>(errno));
+  if (group_name.empty()) return Ok();
+  const struct group* group = ::getgrnam(group_name.c_str());
+  if (group == nullptr) return MakeError(Code::kConfig, "operator_group: there is no group \"" + group_name + "\"");
+  if (::chown(path.c_str(), static_cast<uid_t>(-1), group->gr_gid) == 0) return Ok();
+  return MakeError(Code::kConfig, path + ": cannot be given to the group " + group_name, static_cast<std::uint32_t>(errno));
+}
+
+// Descriptors for all connections, and some for the rest of the program.
+Status RaiseDescriptorLimit(const TransportSettings& settings) {
+  const rlim_t wanted = settings.max_connections + settings.max_operator_connections + kOtherDescriptors;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return Ok();
+  if (limit.rlim_max < wanted) {
+    return MakeError(Code::kConfig, "limits.connections needs " + std::to_string(wanted) + " file descriptors, allowed are " + std::to_string(limit.rlim_max) +
+                                        ": raise LimitNOFILE or lower the limit");
+  }
+  limit.rlim_cur = wanted;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return MakeError(Code::kIo, "the limit of file descriptors cannot be raised", static_cast<std::uint32_t>(errno));
+  return Ok();
+}
 
 class Server final : public Transport {
  public:
-  Server(TransportSettings settings, std::vector<Route> routes, asio::ssl::context tls)
-      : shared_{.settings = std::move(settings), .router = Router(std::move(routes)), .tls = std::move(tls), .counts = {}, .sources = {}, .open = {}} {}
+  Server(TransportSettings settings, std::vector<Route> routes, BalancerList balancers, asio::ssl::context tls)
+      : shared_{.settings = std::move(settings), .router = Router(std::move(routes)), .balancers = std::move(balancers), .tls = std::move(tls)} {}
   ~Server() override { Stop(0); }
 
   Status Bind() {
@@ -57,11 +110,15 @@ class Server final : public Transport {
       if (acceptor_) acceptor_->close(ignored);
       if (operator_acceptor_) operator_acceptor_->close(ignored);
     });
+    shared_.handshakes.Trim(0);
     shared_.open.Drain(std::chrono::milliseconds(drain_ms));
     guards_.clear();
     for (auto& loop : loops_) loop->stop();
     for (auto& thread : threads_) thread.join();
     threads_.clear();
+    acceptor_.reset();
+    operator_acceptor_.reset();
+    loops_.clear();  // with what was still opening
     if (!shared_.settings.operator_socket.empty()) ::unlink(shared_.settings.operator_socket.c_str());
   }
 
@@ -86,26 +143,17 @@ class Server final : public Transport {
 
   Status BindOperator() {
     const std::string& path = shared_.settings.operator_socket;
-    if (path.size() >= sizeof(sockaddr_un::sun_path)) return MakeError(Code::kConfig, path + ": a socket path has at most 107 bytes");
-    struct stat info {};
-    if (::lstat(path.c_str(), &info) == 0) {
-      if (!S_ISSOCK(info.st_mode)) return MakeError(Code::kConfig, path + ": exists and is no socket");
-      ::unlink(path.c_str());  // of a verifier that is gone: the state directory's lock keeps two from running
-    }
+    ASSAY_CHECK_OK(ClearSocketPath(path));
     boost::system::error_code failed;
     operator_acceptor_ = std::make_unique<Local::acceptor>(*loops_.front());
     operator_acceptor_->open(Local(), failed);
-    const mode_t before = ::umask(0117);  // 0660 from the first moment
+    // The file takes the descriptor's mode (less the umask), and nobody can connect before listen().
+    if (!failed && ::fchmod(operator_acceptor_->native_handle(), kOperatorMode) != 0) failed.assign(errno, boost::system::system_category());
     if (!failed) operator_acceptor_->bind(Local::endpoint(path), failed);
-    ::umask(before);
-    if (!failed) operator_acceptor_->listen(kBacklog, failed);
+    if (failed) return MakeError(Code::kIo, path + ": cannot be made: " + failed.message(), static_cast<std::uint32_t>(failed.value()));
+    ASSAY_CHECK_OK(GiveSocketTo(path, shared_.settings.operator_group));
+    operator_acceptor_->listen(kBacklog, failed);
     if (failed) return MakeError(Code::kIo, path + ": cannot listen: " + failed.message(), static_cast<std::uint32_t>(failed.value()));
-    if (!shared_.settings.operator_group.empty()) {
-      const struct group* group = ::getgrnam(shared_.settings.operator_group.c_str());
-      if (group == nullptr || ::chown(path.c_str(), static_cast<uid_t>(-1), group->gr_gid) != 0) {
-        return MakeError(Code::kConfig, path + ": cannot be given to the group " + shared_.settings.operator_group);
-      }
-    }
     return Ok();
   }
 
@@ -115,8 +163,8 @@ class Server final : public Transport {
     asio::io_context& loop = NextLoop();
     acceptor_->async_accept(loop, [this](boost::system::error_code failed, Tcp::socket socket) {
       if (failed == asio::error::operation_aborted || !acceptor_->is_open()) return;
-      if (failed) return Pause([this] { AcceptNetwork(); });
-      StartNetworkConnection(shared_, std::move(socket));
+      if (failed && IsShortage(failed)) return Pause([this] { AcceptNetwork(); });
+      if (!failed) StartNetworkConnection(shared_, std::move(socket));
       AcceptNetwork();
     });
   }
@@ -125,8 +173,8 @@ class Server final : public Transport {
     asio::io_context& loop = NextLoop();
     operator_acceptor_->async_accept(loop, [this](boost::system::error_code failed, Local::socket socket) {
       if (failed == asio::error::operation_aborted || !operator_acceptor_->is_open()) return;
-      if (failed) return Pause([this] { AcceptOperator(); });
-      StartOperatorConnection(shared_, std::move(socket));
+      if (failed && IsShortage(failed)) return Pause([this] { AcceptOperator(); });
+      if (!failed) StartOperatorConnection(shared_, std::move(socket));
       AcceptOperator();
     });
   }
@@ -150,9 +198,37 @@ class Server final : public Transport {
 
 Result<std::unique_ptr<Transport>> Transport::Start(TransportSettings settings, std::vector<Route> routes) {
   ASSAY_TRY(asio::ssl::context tls, MakeTlsContext(settings.tls_certificate, settings.tls_key));
-  auto server = std::make_unique<Server>(std::move(settings), std::move(routes), std::move(tls));
+  ASSAY_TRY(BalancerList balancers, BalancerList::Parse(settings.balancers));
+  ASSAY_CHECK_OK(RaiseDescriptorLimit(settings));
+  auto server = std::make_unique<Server>(std::move(settings), std::move(routes), std::move(balancers), std::move(tls));
   ASSAY_CHECK_OK(server->Bind());
   return std::unique_ptr<Transport>(std::move(server));
+}
+
+void AddTransportMetrics(const Transport& transport, MetricsPage& page) {
+  const TransportCounts& counts = transport.counts();
+  const auto counter = [&](const char* name, const char* help, const char* labels, const Counter& value) {
+    page.AddCounter(name, help, labels, [&value] { return static_cast<double>(value.value()); });
+  };
+  const auto gauge = [&](const char* name, const char* help, const Gauge& value) {
+    page.AddGauge(name, help, "", [&value] { return static_cast<double>(value.value()); });
+  };
+  counter("assay_connections_accepted_total", "Connections accepted from the network", "", counts.accepted);
+  constexpr char kRefused[] = "assay_connections_refused_total";
+  constexpr char kRefusedHelp[] = "Connections refused or dropped, by the limit they met";
+  counter(kRefused, kRefusedHelp, "{limit=\"connections\"}", counts.refused_limit);
+  counter(kRefused, kRefusedHelp, "{limit=\"source\"}", counts.refused_source);
+  counter(kRefused, kRefusedHelp, "{limit=\"handshakes\"}", counts.refused_handshakes);
+  counter("assay_tls_handshake_failures_total", "TLS handshakes that failed or ran out of time", "", counts.handshake_failures);
+  counter("assay_proxy_header_failures_total", "Balancer connections without a valid PROXY protocol v2 header", "", counts.proxy_failures);
+  counter("assay_timeouts_total", "Handshakes, headers, bodies, handlers and writes that ran out of time", "", counts.timeouts);
+  counter("assay_http_requests_total", "Requests whose header was read", "", counts.requests);
+  counter("assay_http_bad_requests_total", "Requests that were no HTTP/1.1 or had too long a header", "", counts.bad_requests);
+  counter("assay_http_bodies_refused_total", "Requests refused because too many large bodies were under way", "", counts.refused_bodies);
+  counter("assay_http_handler_failures_total", "Requests whose handler failed without an answer", "", counts.handler_failures);
+  gauge("assay_connections", "Network connections open, handshakes among them", counts.connections);
+  gauge("assay_tls_handshakes", "PROXY headers and TLS handshakes under way", counts.handshakes);
+  gauge("assay_operator_connections", "Connections open on the operator socket", counts.operator_connections);
 }
 
 }  // namespace assay::server

@@ -18,16 +18,19 @@ struct TransportSettings {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;                     // 0: any free one
   std::string tls_certificate;                // PEM file, chain after the leaf
-  std::string tls_key;                        // PEM file
+  std::string tls_key;                        // PEM file, P-256, readable by its owner only
   std::string operator_socket;                // path; empty: none. Made with mode 0660
   std::string operator_group;                 // its group, empty: unchanged
-  std::vector<std::string> balancers;         // peers that must open with a PROXY protocol v2 header
+  std::vector<std::string> balancers;         // addresses or ADDRESS/BITS that must open with a PROXY v2 header
   unsigned threads = 0;                       // 0: one per core
-  std::size_t max_connections = 4096;
+  std::size_t max_connections = 4096;         // from the network, handshakes among them
   std::size_t max_connections_per_source = 256;  // IPv6 by /64
-  std::size_t max_handshakes = 512;           // TLS handshakes under way
+  std::size_t max_handshakes = 512;           // TLS handshakes under way; one more, and the oldest is dropped
+  std::size_t max_operator_connections = 64;
+  std::size_t max_large_bodies = 64;          // bodies over kSmallBody being read, so at most 64 * 4 MiB
+  std::size_t max_large_bodies_per_source = 8;
   std::size_t header_limit = 16U << 10;
-  std::uint64_t handshake_timeout_ms = 5'000;
+  std::uint64_t handshake_timeout_ms = 5'000; // PROXY header and TLS together
   std::uint64_t header_timeout_ms = 5'000;    // from its first byte
   std::uint64_t body_timeout_ms = 15'000;
   std::uint64_t handler_timeout_ms = 30'000;  // from the whole request to the responder
@@ -35,9 +38,12 @@ struct TransportSettings {
   std::uint64_t idle_timeout_ms = 180'000;    // between requests
 };
 
+inline constexpr std::size_t kSmallBody = 64U << 10;
+
 struct TransportCounts {
-  Counter accepted, refused_limit, refused_source, refused_handshakes, handshake_failures, proxy_failures, timeouts, requests, bad_requests;
-  Gauge connections, handshakes;
+  Counter accepted, refused_limit, refused_source, refused_handshakes, handshake_failures, proxy_failures, timeouts, requests, bad_requests,
+      refused_bodies, handler_failures;
+  Gauge connections, handshakes, operator_connections;
 };
 
 class Transport {
@@ -47,8 +53,12 @@ class Transport {
   virtual ~Transport() = default;
   virtual std::uint16_t port() const = 0;
   virtual const TransportCounts& counts() const = 0;
-  // No new connections; idle ones close, requests under way finish until the deadline. Returns when all is closed.
+  // No new connections; handshakes and idle connections close at once, requests under way finish until the deadline.
+  // Returns when all is closed; a responder that is called later does nothing. Never call it from a handler.
   virtual void Stop(std::uint64_t drain_ms) = 0;
 };
+
+// What the transport counts, onto the page; `transport` outlives it.
+void AddTransportMetrics(const Transport& transport, MetricsPage& page);
 
 }  // namespace assay::server
