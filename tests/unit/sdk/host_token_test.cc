@@ -79,6 +79,23 @@ TEST_CASE("a genuine host token is accepted for RSA and for P-256 attestation ke
   }
 }
 
+TEST_CASE("the scheme is the record's: an RSA key signs with that one only") {
+  Scene scene(KeyType::kP256, KeyType::kRsa2048);
+  for (const auto recorded : {SignatureScheme::kRsaSsaSha256, SignatureScheme::kRsaPssSha256}) {
+    ResultClaims claims = scene.attester.Claims(scene.request);
+    claims.host_token->aik_scheme = recorded;
+    REQUIRE(scene.Verify(claims) == ASSAY_OK);
+    assay_attester* handle = nullptr;
+    REQUIRE(assay_result_prepare_host_tokens(&scene.result, &handle) == ASSAY_OK);
+    const Attester attester(handle);
+    for (const auto used : {SignatureScheme::kRsaSsaSha256, SignatureScheme::kRsaPssSha256}) {
+      Forge forge(scene);
+      forge.after_signature = [&](Forge& f) { f.signature = tools::SignSoftQuote(scene.attester.keys().aik, used, f.attest).value(); };
+      CHECK(Verify(scene, attester.get(), forge.Make(scene)) == (used == recorded ? ASSAY_OK : ASSAY_E_SIGNATURE));
+    }
+  }
+}
+
 TEST_CASE("each field that is not what the server and the result say has its own code") {
   Scene scene;
   const Attester attester = scene.Prepare();
