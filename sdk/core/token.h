@@ -78,7 +78,7 @@ inline constexpr std::size_t kAikSpki = 640;         // DER; RSA-4096 has 550
 inline constexpr std::size_t kReasonCode = 63;       // characters
 inline constexpr std::size_t kClaimText = 127;       // issuer, token id, device id, policy, build
 
-// As JSON (docs/protocol.md): names of RFC 7519, RFC 9711 and draft-ietf-rats-ear-03 (profile kEarProfile); ours start
+// As JSON (docs/sdk.md): names of RFC 7519, RFC 9711 and draft-ietf-rats-ear-03 (profile kEarProfile); ours start
 // with "assay.". Texts are UTF-8 without control characters.
 inline constexpr char kEarProfile[] = "tag:ietf.org,2026:rats/ear#03";
 struct ResultClaims {
