@@ -7,11 +7,11 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <thread>
 
 #include "sdk/tools/fake_agent.h"
+#include "tests/support/temp_dir.h"
 #include "tests/unit/sdk/scene.h"
 
 namespace assay::test {
@@ -19,18 +19,6 @@ namespace {
 
 using Client = Handle<assay_client, assay_client_close>;
 constexpr std::uint32_t kDeadlineMs = 5000;
-
-struct TempDir {
-  std::string path;
-  TempDir() {
-    std::string name = (std::filesystem::temp_directory_path() / "assay-client-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path = name;
-  }
-  ~TempDir() { std::filesystem::remove_all(path); }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-};
 
 Client Open(const std::string& path) {
   assay_client* handle = nullptr;
@@ -41,7 +29,7 @@ Client Open(const std::string& path) {
 // The test-mode agent in a thread of its own.
 struct Running {
   TempDir dir;
-  std::string path = dir.path + "/agent.sock";
+  std::string path = dir / "agent.sock";
   std::atomic<bool> stop{false};
   Scene scene;
   std::thread thread;
@@ -72,7 +60,7 @@ assay_result_request RequestOf(const Scene& scene) {
 // A peer that answers one connection as it is told.
 struct Peer {
   TempDir dir;
-  std::string path = dir.path + "/peer.sock";
+  std::string path = dir / "peer.sock";
   std::thread thread;
   explicit Peer(std::function<void(int)> serve) {
     Fd listener = tools::ListenUnix(path).value();
@@ -168,7 +156,7 @@ TEST_CASE("nobody, a stranger, silence and a slow peer have their own codes") {
   std::array<char, 64> json{};
   std::size_t size = json.size();
   const TempDir dir;
-  const Client nobody = Open(dir.path + "/none.sock");
+  const Client nobody = Open(dir / "none.sock");
   CHECK(assay_client_status(nobody.get(), json.data(), &size, kDeadlineMs, nullptr) == ASSAY_E_UNAVAILABLE);
   const auto ask = [&](std::function<void(int)> serve, std::uint32_t deadline_ms) {
     Peer peer(std::move(serve));

@@ -48,6 +48,15 @@ round "another player's token for the same nonce" session_key 1 --allow-test --n
 round "a token for an earlier nonce" nonce 1 --allow-test -- --key a.pem --present-token token
 round "a token bound to another key than the channel's" session_key 1 --allow-test -- --key b.pem --session-key-hash-from a.pem
 round "another match" match 1 --allow-test --match other --nonce-from nonce -- --key a.pem --present-token token
+# The same checks for a token that the command line made for that very nonce and channel.
+round "the player's channel once more" nonce 1 --allow-test -- --key a.pem --present-token token
+channel=$(sed 's/.*"session_key_hash":"\([0-9a-f]*\)".*/\1/' server.json)
+"$bin/assay-fake-attester" result-token --keys keys --nonce "$(cut -c1-64 nonce)" --session-key-hash "$channel" \
+  --audience title.example --match match-1 --tier warning --out made
+round "a tier that is not enough" tier 1 --allow-test --nonce-from nonce -- --key a.pem --present-token made
+round "the same where it is enough" ok 0 --allow-test --warning --nonce-from nonce -- --key a.pem --present-token made
+"$bin/assay-fake-attester" host-token --keys keys --nonce "$(cut -c1-64 nonce)" --session-key-hash "$channel" --out host
+[ "$(head -c 3 host)" = AHT ] || { echo "FAILED: host-token wrote no host token"; exit 1; }
 for program in assay-fake-attester assay-example-server assay-example-game; do
   "$bin/$program" --help | grep -q -- --key || { echo "FAILED: $program --help says nothing of --key"; exit 1; }
 done
