@@ -31,6 +31,17 @@ std::size_t NextLine(Bytes content, std::size_t from) {
   return content.size();
 }
 
+// Where the damaged line at `from` ends by its own account, when a line starts there. A newline that was changed hides
+// the next line from NextLine.
+std::size_t NextByLength(Bytes content, std::size_t from) {
+  constexpr std::size_t kLengthAt = kCoveredAt + 9;
+  if (content.size() - from < kLengthAt + 8) return content.size();
+  std::size_t length = 0;
+  for (const std::uint8_t c : content.subspan(from + kLengthAt, 8)) length = length * 10 + static_cast<std::size_t>(c >= '0' && c <= '9' ? c - '0' : 0);
+  const std::size_t end = from + length;
+  return length > 0 && end < content.size() && LineAt(content, end) ? end : content.size();
+}
+
 class Walk {
  public:
   Walk(const SegmentInput& input, ChainState& chain, FaultList& faults, const RecordVisitor& visit)
@@ -66,8 +77,9 @@ class Walk {
   // Goes on from a line that could not be checked.
   void Adopt(const Line& line, bool known, const Digest& mac) {
     chain_ = {known, mac, line.sequence + 1, line.epoch};
-    if (line.kind == Kind::kSeal) result_.sealed = true;
     offset_ += line.length;
+    // Its kind may be what was changed: the last line of a segment that others follow was the seal.
+    if (!in_.last && FirstNonZero(in_.content, offset_) == in_.content.size()) result_.sealed = true;
   }
 
   // False: nothing of this segment can be used.
@@ -76,11 +88,11 @@ class Walk {
     std::optional<SegmentHeader> header;
     if (line && line->kind == Kind::kHeader) header = ParseHeader(line->record);
     if (!header) {
-      AddAt(FirstNonZero(in_.content, 0) == in_.content.size() ? FaultClass::kTruncated : FaultClass::kMalformed, 0, "the segment's header can't be read");
-      const std::size_t next = NextLine(in_.content, 0);
+      const std::size_t at = FirstNonZero(in_.content, 0);
+      if (at < in_.content.size()) return SkipDamage(at, "the segment's header can't be read");
+      AddAt(FaultClass::kTruncated, 0, "the segment holds nothing");
       chain_.known = false;
-      offset_ = next;
-      return next < in_.content.size();
+      return false;
     }
     result_.header = *header;
     result_.first = line->sequence;
@@ -96,6 +108,8 @@ class Walk {
 
   bool JudgeHeader(const Line& line, const SegmentHeader& header, bool own) {
     const std::optional<Line> after = LineAt(in_.content, line.length);
+    Line counted = line;  // its own sequence may be what was changed
+    if (after) counted.sequence = after->sequence - 1;
     if (own) {
       AddAt(FaultClass::kMissing, 0, "the segment continues from record " + std::to_string(line.sequence - 1) + ", the trail before it ends at " + std::to_string(chain_.next - 1));
       Adopt(line, true, line.mac);
@@ -105,7 +119,7 @@ class Walk {
       AddAt(FaultClass::kMisplaced, 0, "this file is segment " + std::to_string(header.segment));
     } else if (after && Right(*after, line.mac)) {
       AddAt(FaultClass::kAltered, 0, "the header's MAC does not match its bytes");
-      Adopt(line, true, line.mac);
+      Adopt(counted, true, line.mac);
       return true;
     } else if (header.log_id != in_.keys.log_id()) {
       AddAt(FaultClass::kForeign, 0, "the segment belongs to log " + ToHex(header.log_id));
@@ -115,7 +129,7 @@ class Walk {
       AddAt(FaultClass::kAltered, 0, "the header's MAC does not match its bytes");
       const Digest computed = ComputeMac({in_.keys, in_.number, chain_.known ? chain_.previous : header.previous, line.covered});
       const bool mac_altered = after && Right(*after, computed);
-      Adopt(line, mac_altered, mac_altered ? computed : line.mac);
+      Adopt(counted, mac_altered, mac_altered ? computed : line.mac);
       return true;
     }
     chain_.known = false;
@@ -150,10 +164,17 @@ class Walk {
     return "records " + std::to_string(chain_.next) + " to " + std::to_string(found - 1) + " are not there: record " + std::to_string(found) + " follows";
   }
 
+  // With the sequence expected here in place of its own, the line is the one that was written.
+  bool OnlySequenceChanged(const Line& line) const {
+    Buffer model;
+    AppendLine(model, {line.epoch, chain_.next, line.acknowledged, line.kind}, AsText(line.record));
+    return CheckMac({in_.keys, in_.number, chain_.previous, Bytes(model).subspan(kCoveredAt)}, line.mac) == MacCheck::kRight;
+  }
+
   // A line that is well formed but does not continue the chain.
   void Judge(const Line& line) {
     const std::optional<Line> after = LineAt(in_.content, offset_ + line.length);
-    const bool in_place = line.sequence == chain_.next || (after && after->sequence == chain_.next + 1);
+    const bool in_place = line.sequence == chain_.next || (after && after->sequence == chain_.next + 1) || OnlySequenceChanged(line);
     if (in_place) {
       const Digest computed = ComputeMac({in_.keys, in_.number, chain_.previous, line.covered});
       const bool mac_altered = after && !Right(*after, line.mac) && Right(*after, computed);
@@ -176,7 +197,7 @@ class Walk {
   }
 
   bool SkipDamage(std::size_t at, const char* why) {
-    const std::size_t next = NextLine(in_.content, offset_);
+    const std::size_t next = std::min(NextLine(in_.content, offset_), NextByLength(in_.content, offset_));
     if (next == in_.content.size()) {
       AddAt(in_.last ? FaultClass::kTornTail : FaultClass::kMalformed, at, why);
       offset_ = next;
