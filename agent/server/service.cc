@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMaxWaitMs = 60'000;
 constexpr std::uint64_t kDefaultDeadlineMs = 10'000;
+constexpr std::uint64_t kEarlyMs = 200;
 
 std::uint64_t UnixNow() noexcept { return static_cast<std::uint64_t>(std::time(nullptr)); }
 
@@ -182,7 +183,9 @@ void Service::FinishWork(std::uint64_t relay, const local::DeliverRequest& reque
 
 void Service::On(const Caller& caller, const local::ResultTokenRequest& request) {
   TokenOrder order{request.audience, request.match, request.server_nonce, request.session_key_hash, caller.identity};
-  const std::uint64_t wait = request.deadline_ms == 0 ? kDefaultDeadlineMs : std::min(request.deadline_ms, kMaxWaitMs);
+  // A little early, so that the client reads why before its own deadline ends the call.
+  const std::uint64_t asked = request.deadline_ms == 0 ? kDefaultDeadlineMs : std::min(request.deadline_ms, kMaxWaitMs);
+  const std::uint64_t wait = asked - std::min(asked / 10, kEarlyMs);
   const auto work = works_.Add(caller, std::move(order), MonotonicMs() + wait);
   if (!work.ok()) return RefuseWith(caller.connection, work.error());
   OfferWork();

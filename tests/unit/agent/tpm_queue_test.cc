@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <future>
+#include <memory>
 #include <vector>
 
 namespace assay::agent {
@@ -13,11 +14,11 @@ namespace {
 // Holds the queue's thread in a job until released, so that what waits behind it is known.
 struct Held {
   explicit Held(TpmQueue& queue) {
-    std::promise<void> started;
-    auto running = started.get_future();
-    REQUIRE(queue.Submit(Priority::kEvidence, [this, started = std::make_shared<std::promise<void>>(std::move(started))] {
+    auto started = std::make_shared<std::promise<void>>();  // with the job, which outlives this scope
+    auto running = started->get_future();
+    REQUIRE(queue.Submit(Priority::kEvidence, [started, released = gate.get_future().share()] {
       started->set_value();
-      gate.get_future().wait();
+      released.wait();
     }).ok());
     running.wait();
   }
@@ -27,8 +28,8 @@ struct Held {
 TEST_CASE("evidence goes before host tokens, and each kind in its order of arrival") {
   std::vector<int> order;
   {
-    TpmQueue queue;
     std::promise<void> done;
+    TpmQueue queue;
     Held held(queue);
     REQUIRE(queue.Submit(Priority::kBackground, [&] { order.push_back(5); done.set_value(); }).ok());
     REQUIRE(queue.Submit(Priority::kHostToken, [&] { order.push_back(3); }).ok());
