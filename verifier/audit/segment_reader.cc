@@ -42,6 +42,9 @@ std::size_t NextByLength(Bytes content, std::size_t from) {
   return length > 0 && end < content.size() && LineAt(content, end) ? end : content.size();
 }
 
+// Where to go on behind a damaged line.
+std::size_t NextAfter(Bytes content, std::size_t from) { return std::min(NextLine(content, from), NextByLength(content, from)); }
+
 class Walk {
  public:
   Walk(const SegmentInput& input, ChainState& chain, FaultList& faults, const RecordVisitor& visit)
@@ -197,7 +200,7 @@ class Walk {
   }
 
   bool SkipDamage(std::size_t at, const char* why) {
-    const std::size_t next = std::min(NextLine(in_.content, offset_), NextByLength(in_.content, offset_));
+    const std::size_t next = NextAfter(in_.content, offset_);
     if (next == in_.content.size()) {
       AddAt(in_.last ? FaultClass::kTornTail : FaultClass::kMalformed, at, why);
       offset_ = next;
@@ -264,7 +267,7 @@ SegmentResult CheckSegment(const SegmentInput& input, ChainState& chain, FaultLi
 
 std::uint64_t AcknowledgedInTail(Bytes tail) {
   std::uint64_t stated = 0;
-  for (std::size_t at = LineAt(tail, 0) ? 0 : NextLine(tail, 0); at < tail.size(); at = NextLine(tail, at)) {
+  for (std::size_t at = 0; at < tail.size(); at = NextAfter(tail, at)) {
     if (const std::optional<Line> line = LineAt(tail, at)) stated = std::max(stated, line->acknowledged);
   }
   return stated;

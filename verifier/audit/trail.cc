@@ -80,8 +80,9 @@ class TrailWalk {
     AppendChained(rotation.seal, keys_, state, {number, Kind::kSeal, state.next - 1},
                   EncodeSeal({number, judged.lines, judged.first, judged.at_end.next - 1}));
     if (state.previous != header->previous) return false;
-    result_.faults = trial;
-    result_.last = CheckSegment({keys_, number, content, true}, chain_, trial, visit_);
+    FaultList torn;  // the same fault again, behind the records that are visited now
+    result_.last = CheckSegment({keys_, number, content, true}, chain_, torn, visit_);
+    result_.faults = std::move(torn);
     result_.end = result_.last.at_end;
     result_.lines += result_.last.lines;
     result_.records += result_.last.records;
