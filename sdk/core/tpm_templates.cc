@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Key templates: endorsement keys as the TCG EK Credential Profile (annex B) fixes them, and our attestation keys.
+#include <algorithm>
+
 #include "sdk/core/tpm.h"
 
 namespace assay::tpm {
@@ -8,6 +10,7 @@ namespace {
 constexpr std::uint16_t kCurveP256 = 0x0003;
 constexpr std::uint16_t kCurveP384 = 0x0004;
 constexpr std::size_t kRsaBytes = 256;
+constexpr std::size_t kP256Field = 32;
 
 // Profile section B.3.3, B.3.4: low range, administered by policy; B.4: high range, with a password as well.
 constexpr std::uint32_t kEkLow = attr::kFixedTpm | attr::kFixedParent | attr::kSensitiveDataOrigin | attr::kAdminWithPolicy |
@@ -109,7 +112,14 @@ std::uint32_t EkCertificateIndex(EkKind kind) noexcept {
   return 0x01C00016;
 }
 
+// `unique` is padded to the size of the key's own field, as the EK templates do it: the shape that firmware has seen.
 Buffer AikTemplate(AikKind kind, Bytes unique) {
+  const auto padded = [&](std::size_t size) {
+    Buffer field(size, 0);
+    const std::size_t used = std::min(size, unique.size());
+    CopyBytes(unique.first(used), MutableBytes(field).first(used));
+    return field;
+  };
   Writer out(384);
   const bool ecc = kind == AikKind::kEccP256;
   Put(out, ecc ? Alg::kEcc : Alg::kRsa);
@@ -122,12 +132,12 @@ Buffer AikTemplate(AikKind kind, Bytes unique) {
   if (ecc) {
     out.U16Be(kCurveP256);
     Put(out, Alg::kNull);  // kdf
-    out.PutU16Sized(unique);
-    out.PutU16Sized({});
+    out.PutU16Sized(padded(kP256Field));
+    out.PutU16Sized(Buffer(kP256Field, 0));
   } else {
     out.U16Be(kRsaBytes * 8);
     out.U32Be(0);
-    out.PutU16Sized(unique);
+    out.PutU16Sized(padded(kRsaBytes));
   }
   return std::move(out).Take();
 }
