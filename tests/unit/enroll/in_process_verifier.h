@@ -21,7 +21,7 @@ class InProcessVerifier final : public enroll::VerifierClient {
  public:
   std::int64_t now_ms = kNow * 1000;
   MemoryStore store;
-  enrollment::EnrollmentCa ca = enrollment::EnrollmentCa::Create("CA", kNow, 100'000'000).value();
+  enrollment::EnrollmentCa ca = enrollment::EnrollmentCa::Create("CA", kNow, 4'000'000'000).value();
   enrollment::TicketSealer tickets;
   enrollment::BeginLimits limits{{1000, 1000, 100'000}, [this] { return now_ms; }};
   enrollment::EnrollmentPolicy policy;

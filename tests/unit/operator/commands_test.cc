@@ -7,9 +7,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "tests/support/memory_store.h"
 #include "tests/support/recording_audit.h"
+#include "tests/support/temp_dir.h"
+#include "verifier/audit/file_log.h"
 #include "verifier/ctl/table.h"
 #include "verifier/server/routes_operator.h"
 
@@ -173,6 +176,39 @@ TEST_CASE("a policy file is checked by the verifier's own parser") {
   CHECK(Bad(PolicyCheck(path)).detail.find("policy.toml") != std::string::npos);
   CHECK_FALSE(std::holds_alternative<Shown>(PolicyCheck(pattern + "/none.toml")));
   std::filesystem::remove_all(pattern);
+}
+
+TEST_CASE("a trail verifies, and one flipped byte is located") {
+  const test::TempDir dir;
+  const std::string key = dir / "audit.key", trail = dir / "audit";
+  {
+    audit::LogOptions options;
+    options.directory = trail;
+    const auto log = audit::FileAuditLog::Open(std::move(options), audit::AuditKeys::Create(key).value()).value();
+    for (int i = 0; i < 5; ++i) REQUIRE(log->AppendAndWait("{\"type\":\"test\",\"n\":" + std::to_string(i) + "}").ok());
+  }
+  const Shown good = Good(AuditVerify(trail, key));
+  CHECK(good.exit == Exit::kDone);
+  CHECK(good.json["ok"] == true);
+  CHECK(good.json["records"] == 5);
+  std::string segment;
+  for (const auto& entry : std::filesystem::directory_iterator(trail)) {
+    if (entry.is_regular_file() && entry.file_size() > 100) segment = entry.path();
+  }
+  std::fstream file(segment, std::ios::in | std::ios::out | std::ios::binary);
+  std::string content((std::istreambuf_iterator<char>(file)), {});
+  const std::size_t at = content.find("\"n\":3");
+  REQUIRE(at != std::string::npos);
+  file.clear();
+  file.seekp(static_cast<std::streamoff>(at + 4));
+  file.put('4');
+  file.close();
+  const Shown bad = Good(AuditVerify(trail, key));
+  CHECK(bad.exit == Exit::kCheckFailed);
+  CHECK(bad.json["ok"] == false);
+  CHECK_FALSE(bad.json["faults"].empty());
+  CHECK(Bad(AuditVerify(trail, dir / "none.key")).code == "audit_not_judged");
+  CHECK(Bad(AuditVerify(dir / "none", key)).code == "audit_not_judged");
 }
 
 }  // namespace
