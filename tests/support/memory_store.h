@@ -116,6 +116,12 @@ class MemoryStore final : public store::Store {
     for (const auto& row : verdicts) mark = std::max(mark, row.audit_sequence);
     return mark;
   }
+  Status CheckEnrollmentToken(const Digest& hash, std::int64_t now) override {
+    if (fault) return *fault;
+    const auto at = tokens.find(hash);
+    if (at == tokens.end() || at->second.used || at->second.expires_at <= now) return MakeError(Code::kDenied, "the enrollment token is unknown, used or expired");
+    return Ok();
+  }
   Status AddEnrollmentToken(const Digest& hash, std::int64_t expires_at) override {
     if (fault) return *fault;
     ++writes;

@@ -95,6 +95,7 @@ class EnrollmentService {
 
  private:
   struct BegunKeys;
+  Result<std::optional<ErrorReply>> CheckToken(const std::optional<Digest>& token) const;
   std::optional<ErrorReply> CheckPolicyOf(const EnrollBegin& message, const EnrollmentPolicy& policy) const;
   Result<std::variant<BegunKeys, ErrorReply>> CheckKeys(const EnrollBegin& message, const EnrollmentPolicy& policy) const;
   Result<EnrollChallenge> MakeChallenge(const EnrollBegin& message, const BegunKeys& keys) const;

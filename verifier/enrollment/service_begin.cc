@@ -115,9 +115,12 @@ Result<EnrollChallenge> EnrollmentService::MakeChallenge(const EnrollBegin& mess
 Result<BeginOutcome> EnrollmentService::Begin(const EnrollBegin& message, std::string_view source) {
   // Step 1: may this source begin at all? Nothing of the message is looked at before.
   if (std::optional<ErrorReply> refusal = Admit(deps_.limits->AdmitSource(source))) return BeginOutcome(std::move(*refusal));
-  // Step 2: what the policy refuses without any cryptography.
+  // Step 2: what the policy refuses without any cryptography, and a token that is not good.
   const std::shared_ptr<const EnrollmentPolicy> policy = deps_.policy();
   if (std::optional<ErrorReply> refusal = CheckPolicyOf(message, *policy)) return BeginOutcome(std::move(*refusal));
+  const std::optional<Digest> token = message.token.empty() ? std::nullopt : std::optional<Digest>(EnrollmentTokenHash(message.token));
+  ASSAY_TRY(std::optional<ErrorReply> token_refusal, CheckToken(token));
+  if (token_refusal) return BeginOutcome(std::move(*token_refusal));
   // Step 3: the AIK's attributes, the EK's template, the certificate's chain.
   ASSAY_TRY(auto keys, CheckKeys(message, *policy));
   if (auto* refusal = std::get_if<ErrorReply>(&keys)) return BeginOutcome(std::move(*refusal));

@@ -56,6 +56,15 @@ std::string_view ActionName(EnrollmentRecord::Action action) noexcept {
   return "enroll";
 }
 
+Result<std::optional<ErrorReply>> EnrollmentService::CheckToken(const std::optional<Digest>& token) const {
+  using Refusal = std::optional<ErrorReply>;
+  if (!token) return Refusal();
+  const Status usable = deps_.store->CheckEnrollmentToken(*token, NowSeconds());
+  if (usable.ok()) return Refusal();
+  if (usable.error().code != Code::kDenied) return usable.error();
+  return Refusal(ErrorReply{"enrollment_token_invalid", usable.error().detail, "get a new token with `assayctl tokens create-enrollment`"});
+}
+
 Result<std::optional<ErrorReply>> EnrollmentService::CheckStored(const store::AikRow& aik, const std::optional<store::HostRow>& known) const {
   using Refusal = std::optional<ErrorReply>;
   ASSAY_TRY(const std::optional<store::AikRow> registered, deps_.store->FindAik(aik.attester));
@@ -129,6 +138,8 @@ Result<PrepareOutcome> EnrollmentService::PrepareComplete(const EnrollComplete& 
   ASSAY_TRY(const std::optional<store::HostRow> known, deps_.store->FindHost(ticket.host_id));
   ASSAY_TRY(std::optional<ErrorReply> refusal, CheckStored(row, known));
   if (refusal) return PrepareOutcome(std::move(*refusal));
+  ASSAY_TRY(std::optional<ErrorReply> token_refusal, CheckToken(ticket.token));
+  if (token_refusal) return PrepareOutcome(std::move(*token_refusal));
   // Step 6: the certificate. Nothing is written yet.
   ASSAY_TRY(Pending pending, MakePending(ticket, aik.key, std::move(row), weak));
   return PrepareOutcome(std::move(pending));
@@ -161,13 +172,13 @@ Result<CommitOutcome> EnrollmentService::Commit(const Pending& pending) {
   }
   const Error& error = generation.error();
   if (error.code == Code::kDenied) return CommitOutcome(ErrorReply{"enrollment_token_invalid", error.detail, "get a new token with `assayctl tokens create-enrollment`"});
-  if (error.code == Code::kConflict) return CommitOutcome(ErrorReply{"aik_of_other_host", error.detail, "draw a new AIK with `assay-enroll rotate`"});
+  if (error.code == Code::kConflict) return CommitOutcome(ErrorReply{"enrollment_conflict", error.detail, "begin the enrollment again"});
   return error;
 }
 
 unsigned RefusalStatus(std::string_view code) noexcept {
   if (code.starts_with("begin_limit_")) return 429;
-  if (code == "aik_of_other_host") return 409;
+  if (code == "aik_of_other_host" || code == "enrollment_conflict") return 409;
   if (code.ends_with("_malformed") || code == "ek_public_mismatch") return 400;
   return 403;
 }

@@ -34,7 +34,7 @@ enum class Sql : std::uint8_t {
   kInsertHost, kUpdateHost, kUpsertAik, kUseToken,
   kSetResetAccepted, kReplaceHost, kDeleteHost, kDeleteVerdicts,
   kPutVerdict, kPutClock, kRaiseMark, kFindMark, kVerdicts, kClocks,
-  kAddToken, kAddRevocation, kRevocations,
+  kCheckToken, kAddToken, kAddRevocation, kRevocations,
   kCount,
 };
 const char* SqlText(Sql sql) noexcept;

@@ -113,6 +113,7 @@ const char* SqlText(Sql sql) noexcept {
       "SELECT host_id, audit_sequence, at_ms, outcome, tier, reasons, reset_count, restart_count, clock_ms, clock_sequence, runtime_index, pcr14 "
       "FROM verdicts WHERE host_id = ?1 ORDER BY audit_sequence DESC LIMIT ?2",
       "SELECT host_id, reset_count, restart_count, clock_ms, audit_sequence, runtime_index, pcr14 FROM clocks ORDER BY host_id",
+      "SELECT 1 FROM enrollment_tokens WHERE token_hash = ?1 AND used_at IS NULL AND expires_at > ?2",
       "INSERT INTO enrollment_tokens(token_hash, expires_at) VALUES(?1, ?2)",
       "INSERT INTO revocations(kind, value, until) VALUES(?1, ?2, ?3) ON CONFLICT(kind, value) DO UPDATE SET until = max(until, excluded.until)",
       "SELECT kind, value, until FROM revocations WHERE until > ?1 ORDER BY until, kind, value",

@@ -35,6 +35,7 @@ class SqliteStore final : public Store {
   Result<std::vector<ClockRow>> Clocks() override;
   Status PutClocks(const std::vector<ClockRow>& rows) override;
   Result<std::uint64_t> AuditMark() override;
+  Status CheckEnrollmentToken(const Digest& token_hash, std::int64_t now) override;
   Status AddEnrollmentToken(const Digest& token_hash, std::int64_t expires_at) override;
   Status AddRevocation(const Revocation& revocation) override;
   Result<std::vector<Revocation>> Revocations(std::int64_t now) override;

@@ -15,6 +15,7 @@ Result<Query::Row> Change(Query& query) {
   return row;
 }
 
+Error NoSuchToken() { return MakeError(Code::kDenied, "the enrollment token is unknown, used or expired"); }
 Error NoSuchHost() { return MakeError(Code::kNotFound, "no such host"); }
 
 Status UseToken(Connection& connection, const Digest& token_hash, const Digest& host_id, std::int64_t now) {
@@ -22,7 +23,7 @@ Status UseToken(Connection& connection, const Digest& token_hash, const Digest& 
   Query query(statement, connection.get());
   query.Blob(token_hash).Int(now).Blob(host_id);
   ASSAY_TRY(const Query::Row row, Change(query));
-  if (row == Query::Row::kDone) return MakeError(Code::kDenied, "the enrollment token is unknown, used or expired");
+  if (row == Query::Row::kDone) return NoSuchToken();
   return Ok();
 }
 
@@ -121,6 +122,15 @@ Status SqliteStore::ForgetHost(const Digest& host_id) {
     if (row == Query::Row::kDone) return NoSuchHost();
   }
   return transaction.Commit();
+}
+
+Status SqliteStore::CheckEnrollmentToken(const Digest& token_hash, std::int64_t now) {
+  ASSAY_TRY(const ConnectionPool::Lease connection, pool_.Take());
+  ASSAY_TRY(sqlite3_stmt* const statement, connection->Prepared(Sql::kCheckToken));
+  Query query(statement, connection->get());
+  ASSAY_TRY(const Query::Row row, query.Blob(token_hash).Int(now).Step());
+  if (row == Query::Row::kDone) return NoSuchToken();
+  return Ok();
 }
 
 Status SqliteStore::AddEnrollmentToken(const Digest& token_hash, std::int64_t expires_at) {

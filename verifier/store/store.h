@@ -84,6 +84,8 @@ class Store {
   virtual Result<std::vector<ClockRow>> Clocks() = 0;
   virtual Status PutClocks(const std::vector<ClockRow>& rows) = 0;
   virtual Result<std::uint64_t> AuditMark() = 0;           // highest audit sequence that PutVerdicts covered
+  // Could the token be used at `now`? kDenied as PutEnrollment would say; uses nothing up.
+  virtual Status CheckEnrollmentToken(const Digest& token_hash, std::int64_t now) = 0;
   virtual Status AddEnrollmentToken(const Digest& token_hash, std::int64_t expires_at) = 0;
   virtual Status AddRevocation(const Revocation& revocation) = 0;
   virtual Result<std::vector<Revocation>> Revocations(std::int64_t now) = 0;

@@ -149,10 +149,15 @@ TEST_CASE("an enrollment token counts once, in time, and not when the enrollment
   auto store = Open(dir / "store.db");
   CHECK(store->AddEnrollmentToken(Id(0x70), 100).ok());
   CHECK(store->AddEnrollmentToken(Id(0x70), 200).error().code == Code::kConflict);
+  CHECK(store->CheckEnrollmentToken(Id(0x71), 1).error().code == Code::kDenied);
+  CHECK(store->CheckEnrollmentToken(Id(0x70), 100).error().code == Code::kDenied);
+  CHECK(store->CheckEnrollmentToken(Id(0x70), 99).ok());
+  CHECK(store->CheckEnrollmentToken(Id(0x70), 99).ok());  // asking uses nothing up
   CHECK(store->PutEnrollment(Host(1), Aik(11, 1), Id(0x71), 1).error().code == Code::kDenied);
   CHECK(store->PutEnrollment(Host(1), Aik(11, 1), Id(0x70), 100).error().code == Code::kDenied);
   CHECK_FALSE(store->FindHost(Id(1)).value().has_value());
   CHECK(store->PutEnrollment(Host(1), Aik(11, 1), Id(0x70), 99).ok());
+  CHECK(store->CheckEnrollmentToken(Id(0x70), 99).error().code == Code::kDenied);
   CHECK(store->PutEnrollment(Host(2), Aik(12, 2), Id(0x70), 99).error().code == Code::kDenied);
 }
 
