@@ -164,12 +164,12 @@ struct PublicKey::State {
     std::array<std::atomic<EVP_PKEY_CTX*>, kSlots> slots{};
     ~Pool() { for (auto& slot : slots) EVP_PKEY_CTX_free(slot.load()); }
 
-    EVP_PKEY_CTX* Take(EVP_PKEY* key, SignatureScheme scheme) noexcept {
+    EVP_PKEY_CTX* Take(EVP_PKEY* pkey, SignatureScheme scheme) noexcept {
       for (auto& slot : slots) {
         if (slot.load(std::memory_order_relaxed) == nullptr) continue;
         if (EVP_PKEY_CTX* idle = slot.exchange(nullptr, std::memory_order_acquire)) return idle;
       }
-      EvpPkeyCtx fresh{EVP_PKEY_CTX_new(key, nullptr)};
+      EvpPkeyCtx fresh{EVP_PKEY_CTX_new(pkey, nullptr)};
       if (!fresh || !Prepare(fresh.get(), scheme, false).ok()) return nullptr;
       return fresh.release();
     }
