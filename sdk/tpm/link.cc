@@ -42,7 +42,9 @@ bool KnownTcti(const std::string& tcti) {
   return false;
 }
 
-bool PutOff(std::uint32_t rc) noexcept { return rc == TPM2_RC_RETRY || rc == TPM2_RC_YIELDED || rc == TPM2_RC_TESTING; }
+bool PutOff(std::uint32_t rc) noexcept {
+  return rc == TPM2_RC_RETRY || rc == TPM2_RC_YIELDED || rc == TPM2_RC_TESTING || rc == TPM2_RC_NV_RATE;
+}
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The TCTI that ESYS talks to: it forwards to the real one and stands between them for three things. It repeats
-// commands that the TPM put off (RETRY, YIELDED, TESTING) within a bound of its own, it shows each command to a Tap,
+// commands that the TPM put off (RETRY, YIELDED, TESTING, NV_RATE) within a bound of its own, it shows each command to a Tap,
 // and it turns a transport that broke into an answer ESYS survives, keeping the cause for the device to report.
 // It never looks into a command beyond its header.
 #pragma once

@@ -202,7 +202,7 @@ TEST_CASE("an enrollment that fails at any of its commands leaves no object and 
 
 TEST_CASE("a command that the TPM puts off is repeated, each try counted") {
   Bench bench;
-  for (const std::uint32_t rc : {0x922U, 0x908U, 0x90AU}) {  // RETRY, YIELDED, TESTING
+  for (const std::uint32_t rc : {0x922U, 0x908U, 0x90AU, 0x920U}) {  // RETRY, YIELDED, TESTING, NV_RATE
     bench.tap.seen.clear();
     bench.tap.answer = [&](std::size_t number, std::uint32_t) { return number <= 3 ? rc : 0U; };
     CHECK(bench.device->ReadClock().ok());
@@ -296,6 +296,32 @@ TEST_CASE("a restored copy of the state has the older counters") {
   REQUIRE(bench.tpm->RestoreState(saved).ok());
   REQUIRE(bench.tpm->Start().ok());
   CHECK(Must(bench.device->ReadClock()).reset_count == later.reset_count);
+}
+
+TEST_CASE("TPM2_Clear takes the persistent key and the counters, and the same template makes the same AIK again") {
+  Bench bench;
+  REQUIRE(bench.tpm->Restart().ok());
+  REQUIRE(bench.tpm->Restart().ok());
+  const tpm::CreatedKey before = Must(bench.device->CreateAik(tpm::AikKind::kRsaSsa, kExtra));
+  REQUIRE(bench.device->Persist(before.handle, tpm::kDefaultAikHandle).ok());
+  const tpm::ClockInfo counted = Must(bench.device->ReadClock());
+  REQUIRE(TpmClear(*bench.tpm).ok());
+  CHECK(bench.device->Quote(tpm::kDefaultAikHandle, kSomePcrs, kExtra).error().code == Code::kNotFound);
+  const tpm::CreatedKey after = Must(bench.device->CreateAik(tpm::AikKind::kRsaSsa, kExtra));
+  CHECK(after.public_area == before.public_area);
+  const tpm::ClockInfo cleared = Must(bench.device->ReadClock());
+  CHECK(cleared.reset_count < counted.reset_count);
+  CHECK(cleared.reset_count <= 1);
+  CHECK(cleared.safe);
+}
+
+TEST_CASE("TPM2_ClockSet moves the clock that quotes carry") {
+  Bench bench;
+  const tpm::CreatedKey aik = Must(bench.device->CreateAik(tpm::AikKind::kEccP256, kExtra));
+  const std::uint64_t later = Must(bench.device->ReadClock()).clock + 3'600'000;
+  REQUIRE(TpmClockSet(*bench.tpm, later).ok());
+  const auto quote = Must(bench.device->Quote(aik.handle, kSomePcrs, kExtra));
+  CHECK(Must(tpm::DecodeAttest(quote.attest)).clock.clock >= later);
 }
 
 TEST_CASE("two copies of one manufactured TPM share their EK, a fresh one has its own under the same CA") {

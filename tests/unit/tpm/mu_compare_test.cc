@@ -7,6 +7,7 @@
 #include <functional>
 #include <random>
 
+#include "tests/unit/sdk/counting_new.h"
 #include "tests/unit/tpm/scene.h"
 
 using namespace assay;
@@ -229,6 +230,20 @@ TEST_CASE("TPMT_PUBLIC decodes as libtss2-mu decodes it, or is refused by a docu
   const auto judge = Compare<TPMT_PUBLIC, tpm::PublicArea>(tpm::DecodePublicArea, Tss2_MU_TPMT_PUBLIC_Unmarshal, SamePublic);
   for (const Buffer& seed : SeedsOnce().areas) Mutate(seed, judge, tally);
   Report("TPMT_PUBLIC", tally);
+}
+
+TEST_CASE("decoding what is well formed allocates nothing") {
+  const Seeds& seeds = SeedsOnce();
+  const std::size_t before = Allocations();
+  bool all = true;
+  for (const Buffer& attest : seeds.attests) all = all && tpm::DecodeAttest(attest).ok();
+  for (const Buffer& signature : seeds.signatures) all = all && tpm::ToRaw(*tpm::DecodeSignature(signature)).ok();
+  for (const Buffer& area : seeds.areas) all = all && tpm::DecodePublicArea(area).ok();
+  const std::size_t after = Allocations();
+  CHECK(all);
+  CHECK(after == before);
+  const Buffer allocated(1, 1);
+  CHECK(Allocations() > after);  // the count counts
 }
 
 TEST_CASE("a TPM2B unwraps as libtss2-mu unwraps it") {
