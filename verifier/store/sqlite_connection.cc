@@ -125,7 +125,7 @@ Result<std::unique_ptr<Connection>> Connection::Open(const std::string& path, in
   sqlite3_busy_timeout(raw, busy_timeout_ms);
   // journal_mode comes first: it is the statement that finds out whether the file is a database at all.
   for (const char* pragma : {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA foreign_keys=ON", "PRAGMA trusted_schema=OFF",
-                             "PRAGMA cell_size_check=ON"}) {
+                             "PRAGMA cell_size_check=ON", "PRAGMA cache_size=-16384"}) {
     ASSAY_CHECK_OK(connection->Execute(pragma));
   }
   ASSAY_TRY(const std::int64_t synchronous, connection->ReadInt("PRAGMA synchronous"));
