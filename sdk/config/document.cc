@@ -101,7 +101,9 @@ std::string Table::RequiredString(std::string_view key) {
     node_->Complain(key, nullptr, "is missing");
     return {};
   }
-  return String(key, "");
+  std::string text = String(key, "");
+  if (text.empty()) node_->Complain(key, node_->table->get(key), "must not be empty");
+  return text;
 }
 
 std::uint64_t Table::Uint(std::string_view key, std::uint64_t fallback, std::uint64_t low, std::uint64_t high) {

@@ -20,7 +20,7 @@ namespace assay::config {
 class Table {
  public:
   std::string String(std::string_view key, std::string_view fallback);
-  std::string RequiredString(std::string_view key);
+  std::string RequiredString(std::string_view key);            // not empty either
   std::uint64_t Uint(std::string_view key, std::uint64_t fallback, std::uint64_t low, std::uint64_t high);
   bool Bool(std::string_view key, bool fallback);
   // "250ms", "10s", "5m", "24h", "30d" as milliseconds.

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/config/verifier_config.h"
 
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <charconv>
+
 #include "sdk/config/document.h"
 #include "sdk/config/files.h"
 
@@ -10,9 +15,42 @@ namespace {
 constexpr std::size_t kMaxConfigFile = 1U << 20;
 constexpr std::uint64_t kMinuteMs = 60'000;
 constexpr std::uint64_t kDayMs = 86'400'000;
+constexpr std::size_t kMaxIssuer = 256;
 
 std::string PathIn(const std::string& directory, std::string path) {
   return path.empty() || path.front() == '/' ? path : directory + "/" + path;
+}
+
+bool IsAddress(const std::string& text) noexcept {
+  in6_addr v6{};
+  in_addr v4{};
+  return ::inet_pton(AF_INET, text.c_str(), &v4) == 1 || ::inet_pton(AF_INET6, text.c_str(), &v6) == 1;
+}
+
+bool IsNetwork(const std::string& text) noexcept {
+  const std::size_t slash = text.find('/');
+  const std::string address = text.substr(0, slash);
+  if (!IsAddress(address)) return false;
+  if (slash == std::string::npos) return true;
+  unsigned bits = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data() + slash + 1, end, bits);
+  return error == std::errc() && at == end && bits >= 1 && bits <= (address.find(':') == std::string::npos ? 32U : 128U);
+}
+
+// Where the verifier is: it stands in every token, so it is a plain URL.
+bool IsIssuer(std::string_view text) noexcept {
+  const bool scheme = text.starts_with("https://") || text.starts_with("http://");
+  return scheme && text.size() <= kMaxIssuer && text.size() > text.find("://") + 3 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7F && c != '"' && c != '\\'; });
+}
+
+void CheckAddresses(Table& root, const VerifierConfig& config) {
+  if (!IsIssuer(config.issuer)) root.Problem("issuer", "\"" + config.issuer + "\" is no URL such as \"https://verifier.example\"");
+  if (!IsAddress(config.listen_address)) root.Problem("listen_address", "\"" + config.listen_address + "\" is no IP address; \"::\" means all of them");
+  for (const auto& entry : config.balancers) {
+    if (!IsNetwork(entry)) root.Problem("balancers", "\"" + entry + "\" is neither an IP address nor a network such as \"10.0.0.0/24\"");
+  }
 }
 
 void ReadLimits(Table table, VerifierConfig& config) {
@@ -37,6 +75,9 @@ void ReadEnrollment(Table table, VerifierConfig& config) {
   config.begin_per_source_minute = table.Uint("begin_per_source_minute", config.begin_per_source_minute, 1, 1'000'000);
   config.begin_per_ek_minute = table.Uint("begin_per_ek_minute", config.begin_per_ek_minute, 1, 1'000'000);
   config.begin_global_minute = table.Uint("begin_global_minute", config.begin_global_minute, 1, 10'000'000);
+  if (config.begin_per_ek_minute <= config.begin_per_source_minute) {
+    table.Problem("begin_per_ek_minute", "must be more than begin_per_source_minute: one source could lock another's EK out");
+  }
 }
 
 }  // namespace
@@ -60,6 +101,7 @@ Result<VerifierConfig> ParseVerifierConfig(std::string_view text, const std::str
   if (auto table = root.Sub("limits")) ReadLimits(*table, config);
   if (auto table = root.Sub("attestation")) ReadAttestation(*table, config);
   if (auto table = root.Sub("enrollment")) ReadEnrollment(*table, config);
+  CheckAddresses(root, config);
   ASSAY_CHECK_OK(document.Finish());
   return config;
 }

@@ -21,7 +21,7 @@ struct VerifierConfig {
   std::string state_dir;                     // store.sqlite, audit/
   std::string keys_dir;                      // result.pem, device.key, enroll_ca.*, audit keys
   std::string policy;                        // policy file
-  std::vector<std::string> balancers;        // addresses that speak PROXY protocol v2
+  std::vector<std::string> balancers;        // ADDRESS or ADDRESS/BITS: these must speak PROXY protocol v2
   unsigned threads = 0;                      // 0: one per core
   // Limits
   std::uint64_t max_connections = 4096;
@@ -39,7 +39,7 @@ struct VerifierConfig {
   // Enrollment
   std::uint64_t aik_lifetime_ms = 86'400'000;
   std::uint64_t begin_per_source_minute = 10;
-  std::uint64_t begin_per_ek_minute = 6;
+  std::uint64_t begin_per_ek_minute = 20;    // more than a source's: nobody locks another's EK out from one source
   std::uint64_t begin_global_minute = 6'000;
 };
 
