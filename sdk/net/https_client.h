@@ -32,9 +32,9 @@ struct HttpsOptions {
 struct HttpRequest {
   std::string method = "GET";
   std::string path = "/";                  // with the query, encoded
-  std::string content_type;
-  Bytes body;                              // outlives the call
-  std::vector<std::pair<std::string, std::string>> headers;  // more of them, such as Authorization
+  std::string content_type{};
+  Bytes body{};                            // outlives the call
+  std::vector<std::pair<std::string, std::string>> headers{};  // more of them, such as Authorization
   bool bound = false;                      // only on the connection whose ChannelBinding() was read last
 };
 

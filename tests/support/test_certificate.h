@@ -4,41 +4,14 @@
 
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
-#include <stdlib.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "sdk/core/crypto.h"
+#include "tests/support/temp_dir.h"
 
 namespace assay::test {
-
-class TempDir {
- public:
-  TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "assay-test-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
-    path_ = pattern;
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  const std::string& path() const { return path_; }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
-inline void WriteText(const std::string& path, const std::string& text, bool secret = false) {
-  std::ofstream(path) << text;
-  namespace fs = std::filesystem;
-  if (secret) fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
-}
 
 struct CertificateFiles {
   std::string certificate, key;  // paths
