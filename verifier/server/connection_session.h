@@ -94,6 +94,7 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
 
   void ReadHeader() {
     phase_ = Phase::kReading;
+    begun_at_ = std::chrono::steady_clock::now();
     Lowest().expires_after(Ms(shared_.settings.header_timeout_ms));
     boost::beast::http::async_read_header(stream_, buffer_, *parser_, [self = this->shared_from_this()](Failure failed, std::size_t) {
       if (failed) return self->OnReadFailure(failed);
@@ -230,6 +231,7 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
     http::async_write(stream_, wire_, [self = this->shared_from_this(), keep_alive](Failure failed, std::size_t) {
       if (failed == boost::beast::error::timeout) self->shared_.counts.timeouts.Add();
       if (failed) return self->CloseSocket();
+      self->shared_.counts.request_seconds.Observe(std::chrono::duration<double>(std::chrono::steady_clock::now() - self->begun_at_).count());
       if (!keep_alive) return self->Close();
       self->ReadRequest();
     });
@@ -283,6 +285,7 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
   Request request_;
   Wire wire_;
   Failure ignored_;
+  std::chrono::steady_clock::time_point begun_at_;
   std::uint64_t turn_ = 0;
   Phase phase_ = Phase::kIdle;
   bool keep_alive_ = false;

@@ -226,6 +226,7 @@ void AddTransportMetrics(const Transport& transport, MetricsPage& page) {
   counter("assay_http_bad_requests_total", "Requests that were no HTTP/1.1 or had too long a header", "", counts.bad_requests);
   counter("assay_http_bodies_refused_total", "Requests refused because too many large bodies were under way", "", counts.refused_bodies);
   counter("assay_http_handler_failures_total", "Requests whose handler failed without an answer", "", counts.handler_failures);
+  page.AddHistogram("assay_http_request_seconds", "From a request's first byte to the last of its reply", "", counts.request_seconds);
   gauge("assay_connections", "Network connections open, handshakes among them", counts.connections);
   gauge("assay_tls_handshakes", "PROXY headers and TLS handshakes under way", counts.handshakes);
   gauge("assay_operator_connections", "Connections open on the operator socket", counts.operator_connections);

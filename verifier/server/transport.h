@@ -44,6 +44,7 @@ struct TransportCounts {
   Counter accepted, refused_limit, refused_source, refused_handshakes, handshake_failures, proxy_failures, timeouts, requests, bad_requests,
       refused_bodies, handler_failures;
   Gauge connections, handshakes, operator_connections;
+  Histogram request_seconds{{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}};  // first byte of the header to the last of the reply
 };
 
 class Transport {
