@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/doctor.h"
 
-#include <algorithm>
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "agent/server/status.h"
 #include "sdk/core/json.h"
 
 namespace assay::agent {
@@ -121,8 +123,8 @@ std::string FindingsJson(const std::vector<Finding>& findings) {
     out.BeginObject();
     out.Name("check").String(finding.check);
     out.Name("ok").Bool(finding.fine);
-    out.Name("detail").String(finding.detail);
-    out.Name("fix").String(finding.fix);
+    out.Name("detail").String(Printable(finding.detail));
+    out.Name("fix").String(Printable(finding.fix));
     out.EndObject();
   }
   out.EndArray();

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <optional>
 
+#include "sdk/core/cbor.h"
 #include "sdk/core/crypto.h"
 #include "sdk/core/handle.h"
 #include "sdk/core/limits.h"
@@ -102,7 +103,8 @@ PlatformClaims ReadPlatformClaims(const std::string& root) {
   claims.lockdown = ReadLockdown(root);
   claims.module_signatures = ReadModuleSignatures(root);
   claims.iommu = ReadIommu(root);
-  claims.kernel_release = ReadSmall(root + "/proc/sys/kernel/osrelease").value_or("unknown").substr(0, limits::kShortText);
+  const std::string release = ReadSmall(root + "/proc/sys/kernel/osrelease").value_or("unknown").substr(0, limits::kShortText);
+  claims.kernel_release = IsUtf8(release) ? release : "unknown";
   claims.taint = ReadNumber(root + "/proc/sys/kernel/tainted").value_or(0);
   claims.kexec_loaded = ReadFlag(root + "/sys/kernel/kexec_loaded");
   // The sysctl disables it: 1 for good, 2 until an administrator says otherwise.

@@ -11,6 +11,8 @@
 #include <ctime>
 #include <vector>
 
+#include "sdk/core/cbor.h"
+
 namespace assay::agent {
 namespace {
 
@@ -41,6 +43,7 @@ local::Reply ErrorReplyOf(const Error& error) {
   local::Reply reply;
   reply.error.code = CodeName(error.code);
   reply.error.detail = error.detail.substr(0, limits::kReasonText);
+  while (!reply.error.detail.empty() && !IsUtf8(reply.error.detail)) reply.error.detail.pop_back();  // cut inside a character
   return reply;
 }
 

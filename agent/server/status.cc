@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/server/status.h"
 
+#include "sdk/core/cbor.h"
 #include "sdk/core/evidence.h"
 #include "sdk/core/json.h"
 
@@ -12,7 +13,7 @@ void PutEnrollment(JsonWriter& out, const StatusInput& input) {
   const auto& record = input.facts->attester;
   out.Name("state").String(record ? "enrolled" : "not_usable");
   if (!record) {
-    out.Name("problem").String(input.facts->attester_problem);
+    out.Name("problem").String(Printable(input.facts->attester_problem));
   } else {
     out.Name("renewal_due").Bool(record->renew_after != 0 && input.unix_now >= record->renew_after);
     out.Name("not_after").Uint(record->not_after);
@@ -88,6 +89,8 @@ void PutRelay(JsonWriter& out, const StatusInput& input) {
 
 }  // namespace
 
+std::string Printable(std::string_view text) { return IsUtf8(text) ? std::string(text) : "hex:" + ToHex(AsBytes(text)); }
+
 std::string StatusJson(const StatusInput& input) {
   JsonWriter out;
   out.BeginObject();
@@ -97,7 +100,7 @@ std::string StatusJson(const StatusInput& input) {
   out.Name("config").String(ToHex(input.facts->measurements.config));
   out.Name("uptime_ms").Uint(input.uptime_ms);
   out.EndObject();
-  if (input.full) out.Name("tcti").String(input.tcti);
+  if (input.full) out.Name("tcti").String(Printable(input.tcti));
   PutEnrollment(out, input);
   out.Name("gate").BeginObject();
   out.Name("state").String(GateStateName(input.facts->gate.state));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "agent/quoter/quoter.h"
 #include "agent/server/results.h"
@@ -24,6 +25,9 @@ struct StatusInput {
   bool full = false;
 };
 std::string StatusJson(const StatusInput& input);
+
+// Text from outside as JSON may carry it: what is not UTF-8 is shown in hex.
+std::string Printable(std::string_view text);
 
 // The members of a decoded evidence that people look at, with the raw bytes in hex.
 Result<std::string> EvidenceJson(Bytes evidence);

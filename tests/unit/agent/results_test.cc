@@ -89,5 +89,15 @@ TEST_CASE("status tells everyone how things stand, and only root and the relay w
   }
 }
 
+TEST_CASE("text that is not UTF-8 is shown in hex, not printed as it is") {
+  QuoterFacts facts;
+  facts.attester_problem = "/path/\xff";
+  Results results;
+  StatusInput input;
+  input.facts = &facts;
+  input.results = &results;
+  CHECK(StatusJson(input).find("hex:2f706174682fff") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace assay::agent
