@@ -73,7 +73,7 @@ void ReadAttestation(Table table, VerifierConfig& config) {
 void ReadEnrollment(Table table, VerifierConfig& config) {
   config.aik_lifetime_ms = table.DurationMs("aik_lifetime", config.aik_lifetime_ms, kMinuteMs, 365 * kDayMs);
   config.begin_per_source_minute = table.Uint("begin_per_source_minute", config.begin_per_source_minute, 1, 1'000'000);
-  config.begin_per_ek_minute = table.Uint("begin_per_ek_minute", config.begin_per_ek_minute, 1, 1'000'000);
+  config.begin_per_ek_minute = table.Uint("begin_per_ek_minute", 2 * config.begin_per_source_minute, 1, 2'000'000);
   config.begin_global_minute = table.Uint("begin_global_minute", config.begin_global_minute, 1, 10'000'000);
   if (config.begin_per_ek_minute <= config.begin_per_source_minute) {
     table.Problem("begin_per_ek_minute", "must be more than begin_per_source_minute: one source could lock another's EK out");

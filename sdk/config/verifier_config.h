@@ -39,7 +39,7 @@ struct VerifierConfig {
   // Enrollment
   std::uint64_t aik_lifetime_ms = 86'400'000;
   std::uint64_t begin_per_source_minute = 10;
-  std::uint64_t begin_per_ek_minute = 20;    // more than a source's: nobody locks another's EK out from one source
+  std::uint64_t begin_per_ek_minute = 20;    // twice a source's by default; always more, or one source could lock another's EK out
   std::uint64_t begin_global_minute = 6'000;
 };
 

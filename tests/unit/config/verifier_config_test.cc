@@ -61,6 +61,11 @@ TEST_CASE("every key reads") {
   CHECK(config.begin_global_minute == 3);
 }
 
+TEST_CASE("the limit of an EK follows the limit of a source unless it is given") {
+  const VerifierConfig config = ParseVerifierConfig(kLeast + "[enrollment]\nbegin_per_source_minute = 1000\n", "v.toml", "/d").value();
+  CHECK(config.begin_per_ek_minute == 2000);
+}
+
 TEST_CASE("what must be named is missed by name") {
   for (const std::string key : {"issuer", "tls_certificate", "tls_key", "policy"}) {
     std::string text = kLeast;
