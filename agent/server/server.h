@@ -51,6 +51,7 @@ class Server {
   void Stop() noexcept { stop_ = true; }
 
   void Reply(std::uint64_t connection, const local::Reply& reply);  // unknown connections are ignored: they left
+  bool IsOpen(std::uint64_t connection) const { return connections_.contains(connection); }
   std::size_t connections() const noexcept { return connections_.size(); }
 
  private:

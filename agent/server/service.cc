@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint64_t kMaxWaitMs = 60'000;
 constexpr std::uint64_t kDefaultDeadlineMs = 10'000;
 constexpr std::uint64_t kEarlyMs = 200;
+constexpr std::uint64_t kStatusWaitMs = 3'000;
 
 std::uint64_t UnixNow() noexcept { return static_cast<std::uint64_t>(std::time(nullptr)); }
 
@@ -28,7 +29,9 @@ Buffer TextPayload(const std::string& text) { return ToBuffer(AsBytes(text)); }
 }  // namespace
 
 Service::Service(Parts parts)
-    : parts_(std::move(parts)), started_ms_(MonotonicMs()), users_(parts_.config.user) {}
+    : parts_(std::move(parts)), started_ms_(MonotonicMs()), users_(parts_.config.user) {
+  facts_.attester_problem = "the TPM has not answered yet";
+}
 
 void Service::SetBudgets(const config::AgentConfig& config) {
   parts_.config.relay = config.relay;
@@ -76,25 +79,51 @@ void Service::OnTpm(Priority priority, std::uint64_t connection, std::function<R
   if (!queued.ok()) RefuseWith(connection, queued.error());
 }
 
+// Facts come from the TPM thread; when a TPM hangs, status is what people look at, so it is answered without them.
 void Service::On(const Caller& caller, const local::StatusRequest&) {
+  const std::uint64_t ticket = next_ticket_++;
+  status_waiters_.push_back({ticket, caller, MonotonicMs()});
   Quoter* quoter = parts_.quoter;
-  OnTpm<QuoterFacts>(Priority::kHostToken, caller.connection, [quoter]() -> Result<QuoterFacts> { return quoter->Facts(); },
-                     [this, caller](Result<QuoterFacts> facts) {
-                       if (!facts.ok()) return RefuseWith(caller.connection, facts.error());
-                       StatusInput input;
-                       input.facts = &*facts;
-                       input.results = &results_;
-                       input.tcti = parts_.config.tcti;
-                       input.pcr = parts_.config.pcr;
-                       input.now_ms = MonotonicMs();
-                       input.uptime_ms = input.now_ms - started_ms_;
-                       input.unix_now = UnixNow();
-                       input.connections = parts_.server->connections();
-                       input.tokens_waiting = works_.size();
-                       input.quotes_waiting = parts_.queue->waiting();
-                       input.full = caller.relay || caller.uid == 0;
-                       Answer(caller.connection, TextPayload(StatusJson(input)));
-                     });
+  Inbox* inbox = parts_.inbox;
+  const Status queued = parts_.queue->Submit(Priority::kHostToken, [this, inbox, quoter, ticket] {
+    inbox->Post([this, ticket, facts = quoter->Facts()] {
+      facts_ = facts;
+      AnswerStatus(ticket);
+    });
+  });
+  if (!queued.ok()) AnswerStatus(ticket);
+}
+
+void Service::AnswerStatus(std::uint64_t ticket) {
+  const auto found = std::find_if(status_waiters_.begin(), status_waiters_.end(), [ticket](const StatusWaiter& one) { return one.ticket == ticket; });
+  if (found == status_waiters_.end()) return;
+  const StatusWaiter waiter = *found;
+  status_waiters_.erase(found);
+  StatusInput input;
+  input.facts = &facts_;
+  input.results = &results_;
+  input.tcti = parts_.config.tcti;
+  input.pcr = parts_.config.pcr;
+  input.now_ms = MonotonicMs();
+  input.uptime_ms = input.now_ms - started_ms_;
+  input.tpm_silent_ms = input.now_ms - waiter.asked_ms;
+  input.unix_now = UnixNow();
+  input.connections = parts_.server->connections();
+  input.tokens_waiting = works_.size();
+  input.quotes_waiting = parts_.queue->waiting();
+  input.full = waiter.caller.relay || waiter.caller.uid == 0;
+  Answer(waiter.caller.connection, TextPayload(StatusJson(input)));
+}
+
+std::uint64_t Service::AnswerLateStatus(std::uint64_t now_ms) {
+  std::vector<std::uint64_t> late;
+  std::uint64_t next = UINT64_MAX;
+  for (const StatusWaiter& waiter : status_waiters_) {
+    if (waiter.asked_ms + kStatusWaitMs <= now_ms) late.push_back(waiter.ticket);
+    else next = std::min(next, waiter.asked_ms + kStatusWaitMs);
+  }
+  for (const std::uint64_t ticket : late) AnswerStatus(ticket);
+  return next;
 }
 
 void Service::On(const Caller& caller, const local::AttesterRequest&) {
@@ -141,6 +170,7 @@ void Service::On(const Caller& caller, const local::EvidenceRequest& request) {
   OnTpm<MadeEvidence>(Priority::kEvidence, caller.connection, [quoter, order = std::move(order)] { return quoter->MakeEvidence(order); },
                       [this, connection = caller.connection](Result<MadeEvidence> made) {
                         if (!made.ok()) return RefuseWith(connection, made.error());
+                        if (!parts_.server->IsOpen(connection)) return;  // nobody would ever clear it
                         results_.OnEvidence(connection, made->basis);
                         Answer(connection, std::move(made->evidence));
                       });
@@ -230,6 +260,7 @@ void Service::On(const Caller& caller, const local::DoctorRequest&) {
 void Service::OnClosed(const Caller& caller) {
   connection_budgets_.erase(caller.connection);
   std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.connection == caller.connection; });
+  std::erase_if(status_waiters_, [&](const StatusWaiter& waiter) { return waiter.caller.connection == caller.connection; });
   results_.OnRelayClosed(caller.connection);
   if (works_.OnClosed(caller.connection)) OfferWork();
 }
@@ -239,7 +270,7 @@ std::uint64_t Service::OnTick(std::uint64_t now_ms) {
     Refuse(work.client, {"timeout", "no answer of the verifier before the deadline; the relay is " + results_.relay_state(),
                          "run assay-agent status; give the request more time if the verifier is far"});
   }
-  std::uint64_t next = works_.NextDeadline();
+  std::uint64_t next = std::min(works_.NextDeadline(), AnswerLateStatus(now_ms));
   std::vector<std::uint64_t> over;
   for (const Waiter& waiter : waiters_) {
     if (waiter.deadline_ms <= now_ms) over.push_back(waiter.connection);

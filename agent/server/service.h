@@ -37,6 +37,7 @@ class Service final : public RequestHandler {
 
  private:
   struct Waiter { std::uint64_t connection; std::uint64_t deadline_ms; };
+  struct StatusWaiter { std::uint64_t ticket; Caller caller; std::uint64_t asked_ms; };
 
   void On(const Caller& caller, const local::StatusRequest& request);
   void On(const Caller& caller, const local::WaitWorkRequest& request);
@@ -49,9 +50,11 @@ class Service final : public RequestHandler {
   void On(const Caller& caller, const local::DoctorRequest& request);
 
   bool TakeBudget(const Caller& caller);
+  void AnswerStatus(std::uint64_t ticket);              // once: a ticket answered or left is forgotten
+  std::uint64_t AnswerLateStatus(std::uint64_t now_ms);
   void Answer(std::uint64_t connection, Buffer payload);
   void Refuse(std::uint64_t connection, ErrorReply error);
-  void RefuseWith(std::uint64_t connection, const Error& error) ;
+  void RefuseWith(std::uint64_t connection, const Error& error);
   // Runs `make` on the TPM thread and `done` with its result on the server's.
   template <typename T>
   void OnTpm(Priority priority, std::uint64_t connection, std::function<Result<T>()> make, std::function<void(Result<T>)> done);
@@ -63,6 +66,9 @@ class Service final : public RequestHandler {
   WorkBook works_;
   Results results_;
   std::vector<Waiter> waiters_;
+  std::vector<StatusWaiter> status_waiters_;
+  std::uint64_t next_ticket_ = 1;
+  QuoterFacts facts_;              // the last that the TPM thread told
   UserBudgets users_;
   Bucket relay_budget_;
   std::unordered_map<std::uint64_t, Bucket> connection_budgets_;

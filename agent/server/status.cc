@@ -101,6 +101,7 @@ std::string StatusJson(const StatusInput& input) {
   out.Name("uptime_ms").Uint(input.uptime_ms);
   out.EndObject();
   if (input.full) out.Name("tcti").String(Printable(input.tcti));
+  out.Name("tpm_answered_in_ms").Uint(input.tpm_silent_ms);
   PutEnrollment(out, input);
   out.Name("gate").BeginObject();
   out.Name("state").String(GateStateName(input.facts->gate.state));

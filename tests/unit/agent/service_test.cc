@@ -150,6 +150,26 @@ TEST_CASE("a caller over its budget is told so, and others go on") {
   CHECK(client.Call(local::StatusRequest{}, kWait).value().ok);
 }
 
+TEST_CASE("status is answered while the TPM hangs, and its late facts answer nothing else") {
+  ServerFixture fixture;
+  std::promise<void> release;
+  auto released = release.get_future().share();
+  local::Client relay = fixture.Connect();
+  fixture.quoter.device.before = [released](std::string_view command) -> Status {
+    if (command == "Quote") released.wait();
+    return Ok();
+  };
+  auto evidence = Ask(fixture, EvidenceFor(0));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  local::Client client = fixture.Connect();
+  const std::string status = TextOf(client.Call(local::StatusRequest{}, kWait).value());
+  CHECK(status.find("\"tpm_answered_in_ms\":") != std::string::npos);
+  auto waiting = std::async(std::launch::async, [&] { return client.Call(local::WaitWorkRequest{500}, kWait).value(); });
+  release.set_value();
+  CHECK(evidence.get().ok);
+  CHECK(local::DecodeWorkReply(waiting.get().payload).ok());
+}
+
 TEST_CASE("a delivery that is no verdict is refused and changes nothing") {
   ServerFixture fixture;
   local::Client relay = fixture.Connect();
