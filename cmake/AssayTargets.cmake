@@ -2,6 +2,7 @@
 # One target per concept. Every target of ours gets its flags here, by name, never globally.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
+pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 pkg_check_modules(OPENSSL REQUIRED IMPORTED_TARGET libssl libcrypto)
 
 function(assay_flags target)

@@ -122,7 +122,7 @@ Round Relay::Attempt(std::uint64_t work) {
     const Challenge challenge = *challenge_;
     challenge_.reset();  // answered once, whatever comes of it
     Round round = Submit(challenge, work);
-    if (round.state == State::kRefused && rode_along && !retried) {
+    if (round.state == State::kRefused && rode_along && !retried && !asked_again) {
       retried = true;  // a verifier that started anew knows none of its old challenges
       continue;
     }

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verifier/server/app.h"
+
+#include <grp.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "sdk/config/files.h"
+#include "verifier/audit/file_log.h"
+#include "verifier/enrollment/begin_limits.h"
+#include "verifier/enrollment/ca.h"
+#include "verifier/server/attestation.h"
+#include "verifier/server/audit_records.h"
+#include "verifier/server/key_files.h"
+#include "verifier/server/routes_enroll.h"
+#include "verifier/server/routes_operator.h"
+#include "verifier/server/routes_public.h"
+#include "verifier/server/transport.h"
+#include "verifier/server/work_pool.h"
+#include "verifier/store/sqlite_store.h"
+
+namespace assay::server {
+namespace {
+
+constexpr std::size_t kCachedAiks = 1U << 16;
+constexpr unsigned kWorkers = 2;
+constexpr std::size_t kWorkQueue = 1024;
+
+std::uint64_t NowMs() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+}
+
+std::optional<std::uint32_t> GroupId(const std::string& name) {
+  const struct group* found = name.empty() ? nullptr : ::getgrnam(name.c_str());
+  return found == nullptr ? std::nullopt : std::optional<std::uint32_t>(found->gr_gid);
+}
+
+std::string PolicyId(const config::Policy& policy) { return "sha256:" + ToHex(policy.digest); }
+
+Result<LoadedPolicy> LoadWholePolicy(const config::VerifierConfig& config) {
+  ASSAY_TRY(config::Policy policy, config::LoadPolicy(config.policy));
+  ASSAY_TRY(auto enrollment, enrollment::EnrollmentPolicyOf(policy, static_cast<std::int64_t>(config.aik_lifetime_ms / 1000)));
+  return LoadedPolicy{std::move(policy), std::move(enrollment)};
+}
+
+// The last accepted counters of each host: the store's rows, and over them what the verified trail says, record by
+// record. The trail wins: a restored older store does not reopen a fence.
+struct RestoredClocks {
+  std::map<Digest, tpm::ClockInfo> last;
+  std::optional<Error> fault;
+
+  void Visit(std::uint64_t sequence, std::string_view record) {
+    FenceMark mark;
+    const auto kind = ReadFenceMark(record, mark);
+    if (!kind.ok() && !fault) fault = MakeError(kind.error().code, "audit record " + std::to_string(sequence) + ": " + kind.error().detail);
+    if (kind.ok() && *kind == MarkKind::kFence) last[mark.host] = mark.clock;
+  }
+};
+
+Result<std::unique_ptr<audit::FileAuditLog>> OpenTrail(const config::VerifierConfig& config, store::Store& store, RestoredClocks& clocks) {
+  ASSAY_TRY(const std::vector<store::ClockRow> rows, store.Clocks());
+  for (const auto& row : rows) {
+    clocks.last[row.host_id] = {.clock = row.clock_ms, .reset_count = row.reset_count, .restart_count = row.restart_count, .safe = true};
+  }
+  const std::string key_file = config.keys_dir + "/audit.key";
+  const bool first_start = ::access(key_file.c_str(), F_OK) != 0;
+  ASSAY_TRY(audit::AuditKeys keys, first_start ? audit::AuditKeys::Create(key_file) : audit::AuditKeys::Load(key_file));
+  audit::LogOptions options;
+  options.directory = config.state_dir + "/audit";
+  ASSAY_TRY(options.acknowledged, store.AuditMark());
+  options.visit = [&clocks](const audit::RecordView& record) { clocks.Visit(record.sequence, record.json); };
+  ASSAY_TRY(auto log, audit::FileAuditLog::Open(std::move(options), std::move(keys)));
+  if (clocks.fault) return *clocks.fault;
+  return log;
+}
+
+Status RestoreGenerations(store::Store& store, attest::Fence& fence) {
+  constexpr std::size_t kPage = 1000;
+  std::optional<Digest> after;
+  for (;;) {
+    ASSAY_TRY(const std::vector<store::HostRow> hosts, store.ListHosts(after, kPage));
+    for (const auto& host : hosts) {
+      fence.SetGeneration(host.host_id, host.generation);
+      if (host.reset_accepted) fence.AcceptReset(host.host_id, true);
+    }
+    if (hosts.size() < kPage) return Ok();
+    after = hosts.back().host_id;
+  }
+}
+
+// Members in the order they are built; destroyed in reverse, so the transport goes first.
+class Verifier final : public App {
+ public:
+  Verifier(const config::VerifierConfig& config, LoadedPolicy policy, std::unique_ptr<store::SqliteStore> store, std::unique_ptr<audit::AuditLog> log,
+           token::ResultIssuer issuer, enrollment::EnrollmentCa ca)
+      : config_(config), policy_(std::move(policy)), store_(std::move(store)), log_(std::move(log)), issuer_(std::move(issuer)), ca_(std::move(ca)),
+        aiks_(*store_, kCachedAiks), verdicts_(*store_), work_(kWorkers, kWorkQueue),
+        limits_({.per_source = static_cast<std::uint32_t>(config.begin_per_source_minute), .per_ek = static_cast<std::uint32_t>(config.begin_per_ek_minute),
+                 .global = static_cast<std::uint32_t>(config.begin_global_minute)},
+                [] { return static_cast<std::int64_t>(NowMs()); }),
+        service_({.store = store_.get(), .ca = &ca_, .tickets = &tickets_, .limits = &limits_, .policy = [this] { return policy_.Enrollment(); },
+                  .clock_ms = [] { return static_cast<std::int64_t>(NowMs()); }}),
+        attestation_({.aiks = aiks_, .fence = fence_, .challenges = challenges_, .audit = *log_, .verdicts = verdicts_, .policy = policy_, .issuer = issuer_},
+                     {.challenge_lifetime_ms = config.challenge_lifetime_ms, .reattest_interval_ms = config.reattest_interval_ms, .now_ms = NowMs}),
+        enroll_({.service = service_, .attestation = attestation_, .fence = fence_, .aiks = aiks_, .audit = *log_, .work = work_, .now_ms = NowMs}),
+        operators_(OperatorDepsOf()),
+        public_({.issuer = issuer_, .store = *store_, .ready = [this] { return Readiness(); }, .metrics = metrics_, .work = work_, .now_ms = NowMs}) {}
+
+  ~Verifier() override { Stop(); }
+
+  Status Serve() {
+    ASSAY_CHECK_OK(RestoreGenerations(*store_, fence_));
+    Record("start", "policy " + PolicyId(*policy_.Get()));
+    std::vector<Route> routes = enroll_.Routes();
+    for (auto& route : operators_.Routes()) routes.push_back(std::move(route));
+    for (auto& route : public_.Routes()) routes.push_back(std::move(route));
+    routes.push_back({.method = "POST", .path = route::kChallenge, .listener = Listener::kNetwork, .body_limit = limits::kOtherBody,
+                      .handler = [this](Request request, Responder respond) { attestation_.HandleChallenge(std::move(request), std::move(respond)); }});
+    routes.push_back({.method = "POST", .path = route::kAttest, .listener = Listener::kNetwork, .body_limit = limits::kEvidenceBody,
+                      .handler = [this](Request request, Responder respond) { attestation_.HandleAttest(std::move(request), std::move(respond)); }});
+    TransportSettings settings{.address = config_.listen_address, .port = config_.listen_port, .tls_certificate = config_.tls_certificate, .tls_key = config_.tls_key,
+                               .operator_socket = config_.operator_socket, .operator_group = config_.operator_group, .balancers = config_.balancers,
+                               .threads = config_.threads, .max_connections = config_.max_connections,
+                               .max_connections_per_source = config_.max_connections_per_source, .max_handshakes = config_.max_handshakes,
+                               .handshake_timeout_ms = config_.handshake_timeout_ms, .header_timeout_ms = config_.header_timeout_ms,
+                               .body_timeout_ms = config_.body_timeout_ms, .write_timeout_ms = config_.write_timeout_ms, .idle_timeout_ms = config_.idle_timeout_ms};
+    DescribeMetrics();
+    ASSAY_TRY(transport_, Transport::Start(std::move(settings), std::move(routes)));
+    DescribeTransport();
+    return Ok();
+  }
+
+  attest::Fence& fence() { return fence_; }
+  std::uint16_t port() const override { return transport_->port(); }
+
+  Status ReloadPolicy() override {
+    auto prepared = PreparePolicy();
+    if (!prepared.ok()) {
+      Record("policy_refused", prepared.error().detail);
+      return prepared.error();
+    }
+    const auto recorded = log_->AppendAndWait(EncodeRecord(SystemRecord{"policy_loaded", prepared->old_digest + " -> " + prepared->new_digest, NowMs()}));
+    if (!recorded.ok()) return recorded.error();
+    prepared->apply();
+    return Ok();
+  }
+
+  void Stop() override {
+    if (transport_ == nullptr || stopped_) return;
+    stopped_ = true;
+    transport_->Stop(config_.drain_timeout_ms);
+    Record("stop", "drained");
+  }
+
+ private:
+  void Record(std::string_view event, std::string detail) {
+    (void)log_->AppendAndWait(EncodeRecord(SystemRecord{event, std::move(detail), NowMs()}));  // a stopped log shows in readiness
+  }
+
+  Result<PreparedPolicy> PreparePolicy() {
+    auto loaded = LoadWholePolicy(config_);
+    if (!loaded.ok()) return loaded.error();
+    const std::string fresh = PolicyId(loaded->policy);
+    auto shared = std::make_shared<LoadedPolicy>(*std::move(loaded));  // by the closure alone: functions must be copyable
+    return PreparedPolicy{PolicyId(*policy_.Get()), fresh, [this, shared] { policy_.Set(std::move(*shared)); }};
+  }
+
+  OperatorDeps OperatorDepsOf() {
+    return {.store = *store_, .audit = *log_, .prepare_policy = [this] { return PreparePolicy(); },
+            .accept_reset = [this](const Digest& host) { fence_.AcceptReset(host, true); return Ok(); },
+            .host_changed = [this](const Digest& host) { aiks_.ForgetHost(host); },
+            .status = [this] { return StatusLines(); }, .operator_gid = operator_gid_, .now_ms = NowMs,
+            .run = [this](std::function<void()> work) { if (work_.Run(work) == Queued::kFull) work(); }};
+  }
+
+  std::vector<std::pair<std::string, std::string>> StatusLines() const {
+    const Status ready = Readiness();
+    const auto& counts = attestation_.counts();
+    return {{"policy", policy_.Get()->name + " " + PolicyId(*policy_.Get())}, {"ready", ready.ok() ? "yes" : "no: " + ready.error().detail},
+            {"affirming", std::to_string(counts.judged_affirming.value())}, {"warning", std::to_string(counts.judged_warning.value())},
+            {"contraindicated", std::to_string(counts.judged_contraindicated.value())}, {"refused", std::to_string(counts.refused.value())}};
+  }
+
+  Status Readiness() const { return log_->Health(); }
+
+  void DescribeMetrics() {
+    const auto& counts = attestation_.counts();
+    const auto counter = [this](const char* name, const char* help, const char* labels, const Counter& value) {
+      metrics_.AddCounter(name, help, labels, [&value] { return static_cast<double>(value.value()); });
+    };
+    counter("assay_attestations_total", "Evidence by outcome.", "{outcome=\"affirming\"}", counts.judged_affirming);
+    counter("assay_attestations_total", "", "{outcome=\"warning\"}", counts.judged_warning);
+    counter("assay_attestations_total", "", "{outcome=\"contraindicated\"}", counts.judged_contraindicated);
+    counter("assay_attestations_total", "", "{outcome=\"refused\"}", counts.refused);
+    counter("assay_attestations_total", "", "{outcome=\"asked_again\"}", counts.asked_again);
+    counter("assay_result_tokens_total", "Result tokens signed.", "", counts.tokens);
+    counter("assay_audit_failures_total", "Answers withheld because their record could not be made durable.", "", counts.audit_failures);
+    const auto& enrolled = enroll_.counts();
+    counter("assay_enrollments_total", "Enrollment requests by outcome.", "{outcome=\"begun\"}", enrolled.begun);
+    counter("assay_enrollments_total", "", "{outcome=\"completed\"}", enrolled.completed);
+    counter("assay_enrollments_total", "", "{outcome=\"renewed\"}", enrolled.renewed);
+    counter("assay_enrollments_total", "", "{outcome=\"refused\"}", enrolled.refused);
+    metrics_.AddGauge("assay_ready", "1 while the audit trail takes records.", "", [this] { return Readiness().ok() ? 1.0 : 0.0; });
+    metrics_.AddGauge("assay_verdict_write_failures", "Store writes of verdict rows that failed in a row.", "",
+                      [this] { return static_cast<double>(verdicts_.failures()); });
+  }
+
+  void DescribeTransport() {
+    const TransportCounts& counts = transport_->counts();
+    const auto counter = [this](const char* name, const char* help, const char* labels, const Counter& value) {
+      metrics_.AddCounter(name, help, labels, [&value] { return static_cast<double>(value.value()); });
+    };
+    counter("assay_connections_accepted_total", "Connections accepted.", "", counts.accepted);
+    counter("assay_connections_refused_total", "Connections refused by a limit.", "{limit=\"all\"}", counts.refused_limit);
+    counter("assay_connections_refused_total", "", "{limit=\"source\"}", counts.refused_source);
+    counter("assay_connections_refused_total", "", "{limit=\"handshakes\"}", counts.refused_handshakes);
+    counter("assay_handshake_failures_total", "TLS handshakes that failed.", "", counts.handshake_failures);
+    counter("assay_http_requests_total", "Requests whose header was read.", "", counts.requests);
+    counter("assay_http_bad_requests_total", "Requests that were no HTTP.", "", counts.bad_requests);
+    counter("assay_timeouts_total", "Operations that ran into their deadline.", "", counts.timeouts);
+    metrics_.AddGauge("assay_connections", "Open connections.", "", [&counts] { return static_cast<double>(counts.connections.value()); });
+  }
+
+  const config::VerifierConfig config_;
+  const std::optional<std::uint32_t> operator_gid_ = GroupId(config_.operator_group);
+  PolicyHolder policy_;
+  std::unique_ptr<store::SqliteStore> store_;
+  std::unique_ptr<audit::AuditLog> log_;
+  token::ResultIssuer issuer_;
+  enrollment::EnrollmentCa ca_;
+  store::AikCache aiks_;
+  attest::Fence fence_;
+  attest::ChallengeKeeper challenges_;
+  VerdictWriter verdicts_;
+  WorkPool work_;
+  enrollment::TicketSealer tickets_;
+  enrollment::BeginLimits limits_;
+  enrollment::EnrollmentService service_;
+  Attestation attestation_;
+  EnrollRoutes enroll_;
+  OperatorRoutes operators_;
+  MetricsPage metrics_;
+  PublicRoutes public_;
+  std::unique_ptr<Transport> transport_;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<App>> App::Start(const config::VerifierConfig& config) {
+  ASSAY_TRY(LoadedPolicy policy, LoadWholePolicy(config));
+  ASSAY_CHECK_OK(config::MakeDirectory(config.state_dir, 0700));
+  ASSAY_CHECK_OK(config::MakeDirectory(config.keys_dir, 0700));
+  ASSAY_TRY(token::IssuerKeys issuer_keys, LoadOrCreateIssuerKeys(config.keys_dir));
+  ASSAY_TRY(token::ResultIssuer issuer, token::ResultIssuer::Create(std::move(issuer_keys), config.issuer));
+  ASSAY_TRY(enrollment::EnrollmentCa ca, enrollment::EnrollmentCa::LoadOrCreate(config.keys_dir, static_cast<std::int64_t>(NowMs() / 1000)));
+  ASSAY_TRY(auto store, store::SqliteStore::Open({.path = config.state_dir + "/store.sqlite"}));
+  RestoredClocks clocks;
+  ASSAY_TRY(auto log, OpenTrail(config, *store, clocks));
+  auto verifier = std::make_unique<Verifier>(config, std::move(policy), std::move(store), std::move(log), std::move(issuer), std::move(ca));
+  for (const auto& [host, clock] : clocks.last) verifier->fence().Restore(host, clock);
+  ASSAY_CHECK_OK(verifier->Serve());
+  return std::unique_ptr<App>(std::move(verifier));
+}
+
+Status CheckConfiguration(const config::VerifierConfig& config) {
+  ASSAY_TRY(const LoadedPolicy policy, LoadWholePolicy(config));
+  ASSAY_TRY(const std::string certificate, config::ReadTextFile(config.tls_certificate, 1U << 20));
+  ASSAY_TRY(const Secret key_pem, config::ReadSecretFile(config.tls_key, 1U << 16));
+  const auto key = PrivateKey::FromPem(AsText(key_pem.view()));
+  if (!key.ok()) return MakeError(Code::kConfig, config.tls_key + ": " + key.error().detail);
+  if (key->type() != KeyType::kP256) return MakeError(Code::kConfig, config.tls_key + ": the TLS key must be EC P-256");
+  return Ok();
+}
+
+}  // namespace assay::server
