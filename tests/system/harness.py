@@ -151,7 +151,7 @@ class Verifier:
         run([self.tool("assay-verifier"), "init", directory, "--port", "8443", "--open-enrollment", "--audience", "demo-title",
              *[arg for root in roots for arg in ("--ek-roots", root)]])
         self.edit("verifier.toml", "listen_port = 8443", "listen_port = 0")
-        self.edit("verifier.toml", "begin_per_source_minute = 10", "begin_per_source_minute = 1000")
+        self.edit("verifier.toml", "begin_per_source_minute = 10", "begin_per_source_minute = 1000\nbegin_per_ek_minute = 2000\nbegin_global_minute = 10000")
         self.edit("policy.toml", 'name = "first policy: asks nothing of the runtime"', 'name = "demo: asks nothing of the runtime"')
 
     def tool(self, name):
