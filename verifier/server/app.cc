@@ -92,19 +92,21 @@ Status RestoreGenerations(store::Store& store, attest::Fence& fence) {
   }
 }
 
-// Members in the order they are built; destroyed in reverse, so the transport goes first.
+// Members in the order they are built. At the end: the transport takes no more, the closing record waits for every
+// completion before it, the work pool finishes what those queued, then all goes in reverse.
 class Verifier final : public App {
  public:
   Verifier(const config::VerifierConfig& config, LoadedPolicy policy, std::unique_ptr<store::SqliteStore> store, std::unique_ptr<audit::AuditLog> log,
            token::ResultIssuer issuer, enrollment::EnrollmentCa ca)
       : config_(config), policy_(std::move(policy)), store_(std::move(store)), log_(std::move(log)), issuer_(std::move(issuer)), ca_(std::move(ca)),
-        aiks_(*store_, kCachedAiks), verdicts_(*store_), work_(kWorkers, kWorkQueue),
+        aiks_(*store_, kCachedAiks), verdicts_(*store_),
         limits_({.per_source = static_cast<std::uint32_t>(config.begin_per_source_minute), .per_ek = static_cast<std::uint32_t>(config.begin_per_ek_minute),
                  .global = static_cast<std::uint32_t>(config.begin_global_minute)},
                 [] { return static_cast<std::int64_t>(NowMs()); }),
         service_({.store = store_.get(), .ca = &ca_, .tickets = &tickets_, .limits = &limits_, .policy = [this] { return policy_.Enrollment(); },
                   .clock_ms = [] { return static_cast<std::int64_t>(NowMs()); }}),
-        attestation_({.aiks = aiks_, .fence = fence_, .challenges = challenges_, .audit = *log_, .verdicts = verdicts_, .policy = policy_, .issuer = issuer_},
+        attestation_({.aiks = aiks_, .fence = fence_, .challenges = challenges_, .audit = *log_, .verdicts = verdicts_, .policy = policy_, .issuer = issuer_,
+                      .consent_used = [this](const Digest& host, std::function<void()> then) { ForgetConsent(host, std::move(then)); }},
                      {.challenge_lifetime_ms = config.challenge_lifetime_ms, .reattest_interval_ms = config.reattest_interval_ms, .now_ms = NowMs}),
         enroll_({.service = service_, .attestation = attestation_, .fence = fence_, .aiks = aiks_, .audit = *log_, .work = work_, .now_ms = NowMs}),
         operators_(OperatorDepsOf()),
@@ -169,6 +171,15 @@ class Verifier final : public App {
     return PreparedPolicy{PolicyId(*policy_.Get()), fresh, [this, shared] { policy_.Set(std::move(*shared)); }};
   }
 
+  void ForgetConsent(const Digest& host, std::function<void()> then) {
+    const auto work = [this, host, then = std::move(then)] {
+      // A store that fails here leaves a consent that a restart would honour once more: the trail shows both uses.
+      if (const Status cleared = store_->SetResetAccepted(host, false); !cleared.ok()) store_faults_.Add();
+      then();
+    };
+    if (work_.Run(work) == Queued::kFull) work();
+  }
+
   OperatorDeps OperatorDepsOf() {
     return {.store = *store_, .audit = *log_, .prepare_policy = [this] { return PreparePolicy(); },
             .accept_reset = [this](const Digest& host) { fence_.AcceptReset(host, true); return Ok(); },
@@ -205,6 +216,7 @@ class Verifier final : public App {
     counter("assay_enrollments_total", "", "{outcome=\"renewed\"}", enrolled.renewed);
     counter("assay_enrollments_total", "", "{outcome=\"refused\"}", enrolled.refused);
     metrics_.AddGauge("assay_ready", "1 while the audit trail takes records.", "", [this] { return Readiness().ok() ? 1.0 : 0.0; });
+    counter("assay_store_faults_total", "Store writes that failed where no answer waited for them.", "", store_faults_);
     metrics_.AddGauge("assay_verdict_write_failures", "Store writes of verdict rows that failed in a row.", "",
                       [this] { return static_cast<double>(verdicts_.failures()); });
   }
@@ -236,7 +248,7 @@ class Verifier final : public App {
   attest::Fence fence_;
   attest::ChallengeKeeper challenges_;
   VerdictWriter verdicts_;
-  WorkPool work_;
+  Counter store_faults_;
   enrollment::TicketSealer tickets_;
   enrollment::BeginLimits limits_;
   enrollment::EnrollmentService service_;
@@ -247,6 +259,7 @@ class Verifier final : public App {
   PublicRoutes public_;
   std::unique_ptr<Transport> transport_;
   bool stopped_ = false;
+  WorkPool work_{kWorkers, kWorkQueue};  // last: what it still runs while it ends may use everything above
 };
 
 }  // namespace

@@ -294,6 +294,11 @@ void Attestation::Record(Case& c, AttestReply reply, Responder respond) {
                                   .audit_sequence = 0, .runtime_index = c.replay.known.next_index, .pcr14 = c.replay.known.pcr14}};
   std::string line = EncodeRecord(record);
   const Responder on_failure = respond;
+  if (c.state.reset_accepted) {  // the reply waits until the store has forgotten the consent
+    respond = [this, host = c.host(), respond = std::move(respond)](Response response) {
+      deps_.consent_used(host, [respond, response = std::move(response)] { respond(response); });
+    };
+  }
   const Status queued = deps_.audit.Append(
       std::move(line), [this, respond = std::move(respond), reply = std::move(reply), row = std::move(row)](Result<std::uint64_t> sequence) mutable {
         if (!sequence.ok()) {

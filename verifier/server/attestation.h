@@ -39,6 +39,8 @@ struct AttestationDeps {
   VerdictWriter& verdicts;
   const PolicyHolder& policy;
   const token::ResultIssuer& issuer;
+  // An operator's consent to lower counters was used up: makes that durable, then goes on. Any thread.
+  std::function<void(const Digest& host, std::function<void()> then)> consent_used;
 };
 
 // What an accepted quote proved, for routes that need only that (renewal of an AIK certificate).

@@ -51,7 +51,8 @@ struct World {
   token::ResultIssuer issuer = token::ResultIssuer::Create({.signing = PrivateKey::Generate(KeyType::kP256).value(), .also_published = {}, .device_master = Secret::CopyOf(Buffer(32, 9)), .device_key_version = 1}, "https://v").value();
   store::AikCache aiks{store, 1024};
   VerdictWriter verdicts{store};
-  Attestation attestation{{.aiks = aiks, .fence = fence, .challenges = challenges, .audit = audit, .verdicts = verdicts, .policy = policy, .issuer = issuer},
+  Attestation attestation{{.aiks = aiks, .fence = fence, .challenges = challenges, .audit = audit, .verdicts = verdicts, .policy = policy, .issuer = issuer,
+                           .consent_used = [this](const Digest& id, const std::function<void()>& then) { (void)store.SetResetAccepted(id, false); then(); }},
                           {.challenge_lifetime_ms = 120'000, .reattest_interval_ms = 60'000, .now_ms = [this] { return now; }}};
   PrivateKey key = PrivateKey::Generate(KeyType::kP256).value();
   Digest attester = key.Public().value().SpkiDigest();
@@ -242,7 +243,9 @@ TEST_CASE("counters: a clone, a cleared TPM, a power cut, and an operator's cons
   world.clock = {.clock = 10, .reset_count = 1, .restart_count = 0, .safe = true};
   CHECK(sent() == "tpm_cleared");
   world.fence.AcceptReset(world.host, true);
+  (void)world.store.SetResetAccepted(world.host, true);
   CHECK(sent() == "ok");
+  CHECK_FALSE(world.store.hosts[world.host].reset_accepted);  // a restart does not bring the consent back
   world.clock = {.clock = 5, .reset_count = 0, .restart_count = 0, .safe = true};
   CHECK(sent() == "tpm_cleared");
 }
