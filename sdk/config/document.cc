@@ -3,6 +3,10 @@
 #include "sdk/config/document.h"
 
 #define TOML_EXCEPTIONS 0
+// The library asserts (and, with NDEBUG, assumes) what some texts break and what it then refuses by itself: off in any
+// build, a text must not end the program.
+#undef NDEBUG
+#define TOML_ASSERT(expr) static_assert(true)
 #include <toml++/toml.h>
 
 #include <algorithm>
@@ -28,6 +32,42 @@ std::string_view KindOf(const toml::node& node) {
   if (node.is_integer()) return "an integer";
   if (node.is_boolean()) return "a boolean";
   return "another type";
+}
+
+// Where a character stands in the text, as far as quotes and comments decide it.
+enum class Place : std::uint8_t { kOpen, kBasicString, kLiteralString, kComment };
+
+Place NextPlace(Place place, char c) noexcept {
+  if (c == '\n') return Place::kOpen;
+  switch (place) {
+    case Place::kOpen: return c == '"' ? Place::kBasicString : c == '\'' ? Place::kLiteralString : c == '#' ? Place::kComment : place;
+    case Place::kBasicString: return c == '"' ? Place::kOpen : place;
+    case Place::kLiteralString: return c == '\'' ? Place::kOpen : place;
+    case Place::kComment: return place;
+  }
+  return place;
+}
+
+// The parser (3.3.0) has undefined behaviour for letters beyond ASCII where it looks for the end of a value. They are
+// taken in comments only (strings have \u00E9); strings over several lines would blur what a comment is, and nothing
+// here needs any. Control characters are no TOML.
+Status CheckCharacters(std::string_view text, const std::string& name) {
+  std::size_t line = 1;
+  Place place = Place::kOpen;
+  const auto refuse = [&](const char* what) { return MakeError(Code::kConfig, name + ":" + std::to_string(line) + ": " + what); };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7F) return refuse("holds a control character");
+    if (byte >= 0x80 && place != Place::kComment) return refuse("a letter beyond ASCII stands outside a comment; in a string write it as \\u00E9");
+    const std::string_view three = text.substr(i, 3);
+    if (place == Place::kOpen && (three == "\"\"\"" || three == "\'\'\'")) return refuse("a string over several lines is not taken");
+    if (c == '\n') ++line;
+    const bool escape = place == Place::kBasicString && c == '\\' && i + 1 < text.size() && text[i + 1] != '\n';
+    if (escape) ++i;  // whatever follows, it does not end the string
+    else place = NextPlace(place, c);
+  }
+  return Ok();
 }
 
 struct Unit { std::string_view suffix; std::uint64_t ms; };
@@ -223,6 +263,7 @@ void Table::Problem(std::string_view key, std::string detail) { node_->Complain(
 
 Result<Document> Document::Parse(std::string_view text, std::string name) {
   if (text.size() > kMaxFile) return MakeError(Code::kLimit, name + ": is larger than 1 MiB");
+  ASSAY_CHECK_OK(CheckCharacters(text, name));
   toml::parse_result parsed = toml::parse(text, name);
   if (!parsed) {
     const auto& error = parsed.error();

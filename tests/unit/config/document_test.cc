@@ -38,6 +38,23 @@ TEST_CASE("an unknown key is an error that names file, line and key") {
   CHECK(ProblemOf("[s]\nx = 1\n", [](Table&) {}).find("s") != std::string::npos);
 }
 
+TEST_CASE("characters that TOML does not allow are refused where they stand, before the parser meets them") {
+  const auto problem = [](std::string_view text) { return ProblemOf(text, [](Table& t) { (void)t.String("a", ""); }); };
+  CHECK(problem("a = \"x\"\n[\x01]\n").starts_with("file.toml:2: holds a control character"));
+  CHECK(problem(std::string_view("a = \"\0\"\n", 8)).starts_with("file.toml:1: holds a control character"));
+  CHECK(problem("\n\na = 7\xD1\x91\n").starts_with("file.toml:3: a letter beyond ASCII"));
+  CHECK(problem("a = \"x\" \xC3\xA9\n").starts_with("file.toml:1: a letter beyond ASCII"));
+  CHECK(problem("a = \"\\\"\" \xC3\xA9\n").starts_with("file.toml:1: a letter beyond ASCII"));
+  CHECK(problem("a = \"\"\"x\n\xC3\xA9\"\"\"\n").starts_with("file.toml:1: a string over several lines"));
+  CHECK(problem("a = '''x'''\n").starts_with("file.toml:1: a string over several lines"));
+  CHECK(problem("a = \"\xC3\xA9\"\n").find("write it as \\u00E9") != std::string::npos);
+  CHECK(problem("a = \"#\xC3\xA9\"\n") != "");
+  CHECK(problem("a = \"\\u00E9\" # \xC3\xA9 \"\n# \xC3\xA9\n") == "");
+  CHECK(problem("a = '\\' # \xC3\xA9\n") == "");
+  CHECK(problem("a = \"\"\n") == "");
+  CHECK(problem("a = \"\xFF\"\n") != "");
+}
+
 TEST_CASE("wrong types and values are errors that say what is allowed") {
   CHECK(ProblemOf("a = \"x\"\n", [](Table& t) { (void)t.Uint("a", 0, 1, 9); }).find("from 1 to 9") != std::string::npos);
   CHECK(ProblemOf("a = -1\n", [](Table& t) { (void)t.Uint("a", 0, 0, 9); }) != "");
