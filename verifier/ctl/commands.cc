@@ -155,6 +155,11 @@ Outcome<Shown> TokensCreate(OperatorClient& client, std::int64_t ttl_s, const st
   return shown;
 }
 
+Outcome<Shown> Revoke(OperatorClient& client, const std::string& kind, const std::string& value, std::int64_t ttl_s, const std::string& reason) {
+  return Change(client, std::string(api::kRevocations), {{"kind", kind}, {"value", value}, {"ttl_s", ttl_s}, {"reason", reason}},
+                "revoked: game servers refuse it once they read the next list");
+}
+
 Outcome<Shown> ShowStatus(OperatorClient& client) {
   Outcome<Json> reply = Ask(client, "GET", api::kStatus, nullptr);
   if (auto* failure = std::get_if<Failure>(&reply)) return std::move(*failure);

@@ -23,6 +23,7 @@ Outcome<Shown> HostsAcceptReset(OperatorClient& client, const std::string& host,
 Outcome<Shown> HostsReplace(OperatorClient& client, const std::string& old_host, const std::string& new_host, const std::string& reason);
 Outcome<Shown> PolicyReload(OperatorClient& client, const std::string& reason);
 Outcome<Shown> TokensCreate(OperatorClient& client, std::int64_t ttl_s, const std::string& reason);
+Outcome<Shown> Revoke(OperatorClient& client, const std::string& kind, const std::string& value, std::int64_t ttl_s, const std::string& reason);
 Outcome<Shown> ShowStatus(OperatorClient& client);
 
 // Offline, on files.

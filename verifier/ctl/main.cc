@@ -98,6 +98,18 @@ void AddOthers(CLI::App& app, Options& o, Action& action) {
       return TokensCreate(*ConnectOperator(with.socket), *ttl, with.reason);
     };
   });
+  CLI::App* revoke = app.add_subcommand("revoke", "put a result token or a device id on the signed revocation list");
+  revoke->add_option("kind", o.host, "token (its jti) or device (a title's device id)")->required()->check(CLI::IsMember({"token", "device"}));
+  revoke->add_option("value", o.other, "the id as result tokens carry it")->required();
+  revoke->add_option("--ttl", o.ttl, "how long it stands on the list: 24h (default), 30d");
+  AddReason(revoke, o);
+  revoke->callback([&] {
+    action = [](const Options& with) -> Outcome<Shown> {
+      const Result<std::int64_t> ttl = SecondsFromText(with.ttl);
+      if (!ttl.ok()) return Failure{Exit::kUsage, "ttl_malformed", ttl.error().detail, ""};
+      return Revoke(*ConnectOperator(with.socket), with.host, with.other, *ttl, with.reason);
+    };
+  });
   app.add_subcommand("status", "how the verifier is")->callback([&] { action = OverSocket([](OperatorClient& c, const Options&) { return ShowStatus(c); }); });
 }
 

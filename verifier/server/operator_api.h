@@ -13,6 +13,8 @@
 // POST /v1/operator/policy/reload           {reason} -> {"old_digest", "new_digest", "changed"}
 // POST /v1/operator/enrollment-tokens {ttl_s, reason}-> {"token", "expires_at"}: shown once, kept as a hash
 //
+// POST /v1/operator/revocations {kind, value, ttl_s, reason} -> {"kind", "value", "until"}: kind "token" (jti) or "device"
+//      (a title's device id); game servers see it in the next signed list
 // {id}: 64 hexadecimal digits, or at least 8 that begin exactly one host id.
 // HOST: {"host_id", "label", "ek_class": "chain"|"ek-key", "device_id_strength": "strong"|"weak", "ek_spki_sha256",
 //        "enrolled_at", "generation", "reset_accepted", "state", "replaced_by": HEX or null}
@@ -31,11 +33,15 @@ inline constexpr char kHosts[] = "/v1/operator/hosts";
 inline constexpr char kPolicyReload[] = "/v1/operator/policy/reload";
 inline constexpr char kEnrollmentTokens[] = "/v1/operator/enrollment-tokens";
 
+inline constexpr char kRevocations[] = "/v1/operator/revocations";
+
 inline constexpr std::size_t kBodyLimit = 16U << 10;
 inline constexpr std::size_t kReasonLimit = 512;        // bytes of UTF-8 without control characters
 inline constexpr std::size_t kShortestPrefix = 8;       // hexadecimal digits of a host id
 inline constexpr std::size_t kPageLimit = 1000;         // hosts of one page
 inline constexpr std::size_t kVerdictLimit = 100;       // verdicts of one explanation
+inline constexpr std::size_t kRevokedLimit = 128;       // bytes of a token id or device id
+inline constexpr long long kRevocationTtlMost = 3650LL * 86400;  // seconds
 inline constexpr long long kTokenTtlLeast = 60;         // seconds
 inline constexpr long long kTokenTtlMost = 30LL * 86400;
 

@@ -327,6 +327,26 @@ struct OperatorRoutes::Calls {
     });
   }
 
+  Response Revoke(const Request& request) const {
+    const Json body = Json::parse(AsText(request.body), nullptr, false);
+    const auto text = [&](const char* name) { return body.is_object() && body.contains(name) && body[name].is_string() ? body[name].get<std::string>() : std::string(); };
+    const std::string kind = text("kind"), value = text("value");
+    const bool given = body.is_object() && body.contains("ttl_s") && body["ttl_s"].is_number_unsigned();
+    const std::uint64_t ttl = given ? body["ttl_s"].get<std::uint64_t>() : 0;
+    const bool plain = !value.empty() && value.size() <= api::kRevokedLimit && FromBase64Url(value).ok();
+    if ((kind != "token" && kind != "device") || !plain || ttl < 1 || ttl > api::kRevocationTtlMost) {
+      return Problem(400, "bad_request", "kind is token or device, value its id as results carry it, ttl_s 1 s to 3650 days", "assayctl revoke device ID --ttl 30d --reason TEXT");
+    }
+    return Change({request, "revocations.add", "", "", {}}, [&](Json& record) -> Result<Json> {
+      const auto until = static_cast<std::int64_t>(deps.now_ms() / 1000 + ttl);
+      record["kind"] = kind;
+      record["value"] = value;
+      record["until"] = until;
+      ASSAY_CHECK_OK(deps.store.AddRevocation({kind, value, until}));
+      return Json{{"kind", kind}, {"value", value}, {"until", until}};
+    });
+  }
+
   Response Dispatch(const Request& request, const std::vector<std::string>& at) const {
     const bool get = request.method == "GET", post = request.method == "POST";
     const std::size_t depth = at.size();
@@ -339,6 +359,7 @@ struct OperatorRoutes::Calls {
     if (post && depth == 3 && at[0] == "hosts" && at[2] == "replace") return Replace(request, at[1]);
     if (post && depth == 2 && at[0] == "policy" && at[1] == "reload") return ReloadPolicy(request);
     if (post && depth == 1 && at[0] == "enrollment-tokens") return CreateToken(request);
+    if (post && depth == 1 && at[0] == "revocations") return Revoke(request);
     return Problem(404, "no_such_route", request.method + " " + request.path + " is no operator route", "see `assayctl --help`");
   }
 };

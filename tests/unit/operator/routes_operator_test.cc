@@ -223,6 +223,22 @@ TEST_CASE("an enrollment token is shown once and kept as a hash, in the store an
   }
 }
 
+TEST_CASE("a revocation is recorded and stored, and what is no id is refused") {
+  Fixture f;
+  const Response response = f.Call("POST", "/v1/operator/revocations", R"({"reason":"ban","kind":"device","value":"abcd_-12","ttl_s":60})");
+  REQUIRE(response.status == 200);
+  REQUIRE(f.store.revocations.size() == 1);
+  CHECK(f.store.revocations[0].kind == "device");
+  CHECK(f.store.revocations[0].value == "abcd_-12");
+  CHECK(f.store.revocations[0].until == static_cast<std::int64_t>(kNowMs / 1000 + 60));
+  CHECK(f.audit.records.back().find("abcd_-12") != std::string::npos);
+  for (const char* body : {R"({"kind":"device","value":"abcd","ttl_s":60})", R"({"reason":"r","kind":"host","value":"abcd","ttl_s":60})", R"({"reason":"r","kind":"token","value":"a b","ttl_s":60})",
+                           R"({"reason":"r","kind":"token","value":"","ttl_s":60})", R"({"reason":"r","kind":"token","value":"abcd","ttl_s":0})", R"({"reason":"r","kind":"token","value":"abcd"})"}) {
+    CHECK(f.Call("POST", "/v1/operator/revocations", body).status == 400);
+  }
+  CHECK(f.store.revocations.size() == 1);
+}
+
 TEST_CASE("only the operator socket and its permitted users are served") {
   Fixture f;
   Request request;
