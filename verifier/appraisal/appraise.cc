@@ -106,6 +106,10 @@ void JudgeRuntimeLog(Judgement& judgement, const Facts& facts) {
                             "list the value under pcr14_base when the boot loader explains it (shim's MOK entries)"});
       break;
   }
+  if (facts.resumed) {
+    judgement.Add(claim, {"hibernated", Tier::kWarning, "the registers were reset under a running agent, as a resume from hibernation does: what was measured before is gone",
+                          "reboot; disable hibernation on machines that must attest"});
+  }
   if (facts.released) {
     judgement.Add(claim, {"gate_released", Tier::kContraindicated, "the gate was lowered since this boot", "reboot with the gate enabled"});
   }

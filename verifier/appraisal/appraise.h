@@ -29,6 +29,7 @@ struct Facts {
   bool clock_unsafe = false;
   RuntimeLog runtime_log = RuntimeLog::kReplays;
   bool released = false;                 // a release entry stands in this boot's log
+  bool resumed = false;                  // registers were reset under a running agent
   std::vector<Digest> agents;            // agents that this boot's identity entries name, newest last
   // From enrollment
   bool ek_chain = false;                 // EK certificate to a configured root, else a bare key

@@ -13,6 +13,7 @@ constexpr std::size_t kMaxAgents = 16;  // distinct agents of one boot worth rem
 void Note(attest::RuntimeKnown& known, const RuntimeEntry& entry) {
   if (entry.kind == EntryKind::kRelease) known.released = true;
   if (entry.kind != EntryKind::kIdentity) return;
+  if (entry.predecessor != entry.index) known.resumed = true;  // the agent had entries that these registers do not know
   std::erase(known.agents, entry.agent);
   if (known.agents.size() == kMaxAgents) known.agents.erase(known.agents.begin());
   known.agents.push_back(entry.agent);

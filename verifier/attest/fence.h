@@ -24,6 +24,7 @@ struct RuntimeKnown {
   std::uint64_t next_index = 0;        // 0: nothing known, the whole log is wanted
   Digest pcr14{};                      // after entry next_index - 1
   bool released = false;               // a release entry was seen this boot
+  bool resumed = false;                // PCRs were reset under a running agent (hibernation): a later log, a new start
   std::vector<Digest> agents;          // distinct agent digests of identity entries, bounded
 };
 

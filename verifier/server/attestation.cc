@@ -244,6 +244,7 @@ void Attestation::JudgeAndReply(Case& c, Responder respond) {
   facts.clock_unsafe = c.clock_unsafe;
   facts.runtime_log = c.replay.state;
   facts.released = c.replay.known.released;
+  facts.resumed = c.replay.known.resumed;
   facts.agents = c.replay.known.agents;
   facts.ek_chain = c.aik->host.ek_class == store::EkClass::kChain;
   facts.weak_device_id = c.aik->host.weak_device_id;

@@ -63,6 +63,10 @@ TEST_CASE("each fact of the runtime log that does not fit contradicts") {
     CHECK(c.Judged().tier == Tier::kContraindicated);
     CHECK(Has(c.Judged(), code));
   }
+  Case resumed;
+  resumed.facts.resumed = true;
+  CHECK(Has(resumed.Judged(), "hibernated"));
+  CHECK(resumed.Judged().tier == Tier::kWarning);
   Case released;
   released.facts.released = true;
   CHECK(Has(released.Judged(), "gate_released"));

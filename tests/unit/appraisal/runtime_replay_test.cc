@@ -11,11 +11,13 @@ namespace {
 struct Log {
   std::vector<Buffer> entries;
   Digest value{};
+  std::uint64_t gone = 0;  // entries that a reset of the registers took away
   void Add(EntryKind kind, std::string_view agent = "agent") {
     RuntimeEntry entry;
     entry.index = entries.size();
     entry.kind = kind;
     if (kind == EntryKind::kIdentity) entry.agent = Sha256(AsBytes(agent));
+    if (kind == EntryKind::kIdentity) entry.predecessor = entry.index + gone;
     if (kind == EntryKind::kBatch) entry.digests = {Sha256(AsBytes("file"))};
     entries.push_back(EncodeRuntimeEntry(entry));
     value = ExtendWithEntry(value, entries.back());
@@ -50,6 +52,15 @@ TEST_CASE("a log replays whole, then from where it was known") {
   const RuntimeReplay empty = ReplayRuntimeLog(log.From(4, log.value), log.value, kBoot, next.known);
   CHECK(empty.state == RuntimeLog::kReplays);
   CHECK(empty.known.released);
+}
+
+TEST_CASE("a log that started over under a running agent says so") {
+  Log log;
+  log.gone = 3;
+  log.Add(EntryKind::kIdentity);
+  const RuntimeReplay replay = ReplayRuntimeLog(log.From(0, {}), log.value, kBoot, {});
+  CHECK(replay.state == RuntimeLog::kReplays);
+  CHECK(replay.known.resumed);
 }
 
 TEST_CASE("a continuation of something unknown is asked for again") {
