@@ -49,7 +49,8 @@ struct Machine {
 
 const config::EnrollmentRecord& Good(const Outcome<config::EnrollmentRecord>& outcome) {
   const auto* failure = std::get_if<Failure>(&outcome);
-  REQUIRE_MESSAGE(failure == nullptr, failure->code << ": " << failure->detail);
+  const std::string why = failure == nullptr ? "" : failure->code + ": " + failure->detail;
+  REQUIRE_MESSAGE(failure == nullptr, why);
   return std::get<config::EnrollmentRecord>(outcome);
 }
 const Failure& Bad(const Outcome<config::EnrollmentRecord>& outcome) {

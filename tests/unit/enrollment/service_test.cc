@@ -55,7 +55,8 @@ struct Fixture {
   EnrollChallenge Challenged(const EnrollBegin& message) {
     BeginOutcome outcome = service.Begin(message, "192.0.2.1").value();
     const auto* refusal = std::get_if<ErrorReply>(&outcome);
-    REQUIRE_MESSAGE(refusal == nullptr, refusal->code << ": " << refusal->detail);
+    const std::string why = refusal == nullptr ? "" : refusal->code + ": " + refusal->detail;
+  REQUIRE_MESSAGE(refusal == nullptr, why);
     return std::get<EnrollChallenge>(outcome);
   }
   std::string BeginRefusal(const EnrollBegin& message) {
@@ -69,7 +70,8 @@ struct Fixture {
   Pending Prepared(const EnrollComplete& message) {
     PrepareOutcome outcome = service.PrepareComplete(message).value();
     const auto* refusal = std::get_if<ErrorReply>(&outcome);
-    REQUIRE_MESSAGE(refusal == nullptr, refusal->code << ": " << refusal->detail);
+    const std::string why = refusal == nullptr ? "" : refusal->code + ": " + refusal->detail;
+  REQUIRE_MESSAGE(refusal == nullptr, why);
     return std::move(std::get<Pending>(outcome));
   }
   EnrollResult Enroll(SoftTpm& device, int machine, tpm::AikKind aik = tpm::AikKind::kEccP256) {

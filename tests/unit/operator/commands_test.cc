@@ -65,7 +65,8 @@ store::HostRow Host(std::uint16_t number, std::string label = "box") {
 
 const Shown& Good(const Outcome<Shown>& outcome) {
   const auto* failure = std::get_if<Failure>(&outcome);
-  REQUIRE_MESSAGE(failure == nullptr, failure->code << " " << failure->detail);
+  const std::string why = failure == nullptr ? "" : failure->code + ": " + failure->detail;
+  REQUIRE_MESSAGE(failure == nullptr, why);
   return std::get<Shown>(outcome);
 }
 const Failure& Bad(const Outcome<Shown>& outcome) {
