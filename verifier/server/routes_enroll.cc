@@ -82,7 +82,13 @@ void EnrollRoutes::RecordAndCommit(enrollment::Pending pending, std::optional<tp
 void EnrollRoutes::Commit(const enrollment::Pending& pending, const Responder& respond) {
   const auto outcome = deps_.service.Commit(pending);
   if (!outcome.ok()) return respond(Unavailable("store_unavailable", outcome.error().detail));
-  if (const auto* refusal = std::get_if<ErrorReply>(&*outcome)) return Refuse(respond, *refusal);
+  if (const auto* refusal = std::get_if<ErrorReply>(&*outcome)) {
+    // The trail says that this enrollment was accepted: what became of it is recorded before it is answered.
+    const auto recorded = deps_.audit.AppendAndWait(
+        EncodeRecord(SystemRecord{"enrollment_not_kept", refusal->code + " host " + ToHex(pending.record.host_id) + " attester " + ToHex(pending.record.attester), deps_.now_ms()}));
+    if (!recorded.ok()) return respond(Unavailable("audit_unavailable", recorded.error().detail));
+    return Refuse(respond, *refusal);
+  }
   const auto& result = std::get<EnrollResult>(*outcome);
   // From here on an older AIK of this host is retired, whatever a cache still holds.
   deps_.fence.SetGeneration(result.host_id, result.generation);
