@@ -11,6 +11,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import Failure, Manufacturer, Process, World, run, wait_for  # noqa: E402
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 ZEROS = "0" * 64
 MECHANISMS = {"clock": 7, "binding": 5, "selection": 4, "ek-chain": 1, "audit-mac": 8}  # and the step each one carries
 
@@ -257,11 +258,13 @@ def kept_commands(world):
   evidence.cbor, player1.token, jwks.json, revocations.jws, machine/state/ (enrollment record and AIK certificate),
   verifier/ (configuration, policy, keys, store, audit trail)
 Confirm with other tools:
-  openssl x509 -in {d}/machine/state/aik.pem -noout -text
+  openssl x509 -in {d}/machine/state/aik.pem -noout -subject -dates
   openssl verify -CAfile {d}/verifier/keys/enroll_ca.pem {d}/machine/state/aik.pem
-  python3 tests/system/split_evidence.py {d}/evidence.cbor {d}/split
   openssl x509 -in {d}/machine/state/aik.pem -noout -pubkey > {d}/aik.pub
+  python3 {HERE}/split_evidence.py {d}/evidence.cbor {d}/split
   tpm2_checkquote -u {d}/aik.pub -m {d}/split/quote.msg -s {d}/split/quote.sig -g sha256 -q $(cat {d}/split/extra_data.hex)
+  openssl dgst -sha256 -verify {d}/aik.pub -signature {d}/split/quote.sig.raw {d}/split/quote.msg
+  test "$(openssl dgst -sha256 -r {d}/split/pcrs.bin | cut -c1-64)" = "$(cat {d}/split/pcr_digest.hex)"
   grep -a '"type":"attest"' {d}/verifier/state/audit/*"""
 
 
