@@ -57,9 +57,12 @@ void ReadLimits(Table table, VerifierConfig& config) {
   config.max_connections = table.Uint("connections", config.max_connections, 1, 1'000'000);
   config.max_connections_per_source = table.Uint("connections_per_source", config.max_connections_per_source, 1, 1'000'000);
   config.max_handshakes = table.Uint("handshakes", config.max_handshakes, 1, 100'000);
+  config.max_large_bodies = table.Uint("large_bodies", config.max_large_bodies, 1, 10'000);
+  config.max_large_bodies_per_source = table.Uint("large_bodies_per_source", config.max_large_bodies_per_source, 1, 10'000);
   config.handshake_timeout_ms = table.DurationMs("handshake_timeout", config.handshake_timeout_ms, 100, kMinuteMs);
   config.header_timeout_ms = table.DurationMs("header_timeout", config.header_timeout_ms, 100, kMinuteMs);
   config.body_timeout_ms = table.DurationMs("body_timeout", config.body_timeout_ms, 100, 10 * kMinuteMs);
+  config.handler_timeout_ms = table.DurationMs("handler_timeout", config.handler_timeout_ms, 100, 10 * kMinuteMs);
   config.write_timeout_ms = table.DurationMs("write_timeout", config.write_timeout_ms, 100, 10 * kMinuteMs);
   config.idle_timeout_ms = table.DurationMs("idle_timeout", config.idle_timeout_ms, 100, kDayMs);
   config.drain_timeout_ms = table.DurationMs("drain_timeout", config.drain_timeout_ms, 0, 10 * kMinuteMs);

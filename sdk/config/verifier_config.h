@@ -27,9 +27,12 @@ struct VerifierConfig {
   std::uint64_t max_connections = 4096;
   std::uint64_t max_connections_per_source = 256;
   std::uint64_t max_handshakes = 512;        // half-open, all sources together
+  std::uint64_t max_large_bodies = 64;       // evidence over 64 KiB being received
+  std::uint64_t max_large_bodies_per_source = 8;
   std::uint64_t handshake_timeout_ms = 5'000;
   std::uint64_t header_timeout_ms = 5'000;
   std::uint64_t body_timeout_ms = 15'000;
+  std::uint64_t handler_timeout_ms = 30'000; // from the whole request to its answer
   std::uint64_t write_timeout_ms = 10'000;
   std::uint64_t idle_timeout_ms = 180'000;
   std::uint64_t drain_timeout_ms = 10'000;

@@ -128,11 +128,12 @@ class Verifier final : public App {
                                .operator_socket = config_.operator_socket, .operator_group = config_.operator_group, .balancers = config_.balancers,
                                .threads = config_.threads, .max_connections = config_.max_connections,
                                .max_connections_per_source = config_.max_connections_per_source, .max_handshakes = config_.max_handshakes,
+                               .max_large_bodies = config_.max_large_bodies, .max_large_bodies_per_source = config_.max_large_bodies_per_source,
                                .handshake_timeout_ms = config_.handshake_timeout_ms, .header_timeout_ms = config_.header_timeout_ms,
-                               .body_timeout_ms = config_.body_timeout_ms, .write_timeout_ms = config_.write_timeout_ms, .idle_timeout_ms = config_.idle_timeout_ms};
+                               .body_timeout_ms = config_.body_timeout_ms, .handler_timeout_ms = config_.handler_timeout_ms, .write_timeout_ms = config_.write_timeout_ms, .idle_timeout_ms = config_.idle_timeout_ms};
     DescribeMetrics();
     ASSAY_TRY(transport_, Transport::Start(std::move(settings), std::move(routes)));
-    DescribeTransport();
+    AddTransportMetrics(*transport_, metrics_);
     return Ok();
   }
 
@@ -219,22 +220,6 @@ class Verifier final : public App {
     counter("assay_store_faults_total", "Store writes that failed where no answer waited for them.", "", store_faults_);
     metrics_.AddGauge("assay_verdict_write_failures", "Store writes of verdict rows that failed in a row.", "",
                       [this] { return static_cast<double>(verdicts_.failures()); });
-  }
-
-  void DescribeTransport() {
-    const TransportCounts& counts = transport_->counts();
-    const auto counter = [this](const char* name, const char* help, const char* labels, const Counter& value) {
-      metrics_.AddCounter(name, help, labels, [&value] { return static_cast<double>(value.value()); });
-    };
-    counter("assay_connections_accepted_total", "Connections accepted.", "", counts.accepted);
-    counter("assay_connections_refused_total", "Connections refused by a limit.", "{limit=\"all\"}", counts.refused_limit);
-    counter("assay_connections_refused_total", "", "{limit=\"source\"}", counts.refused_source);
-    counter("assay_connections_refused_total", "", "{limit=\"handshakes\"}", counts.refused_handshakes);
-    counter("assay_handshake_failures_total", "TLS handshakes that failed.", "", counts.handshake_failures);
-    counter("assay_http_requests_total", "Requests whose header was read.", "", counts.requests);
-    counter("assay_http_bad_requests_total", "Requests that were no HTTP.", "", counts.bad_requests);
-    counter("assay_timeouts_total", "Operations that ran into their deadline.", "", counts.timeouts);
-    metrics_.AddGauge("assay_connections", "Open connections.", "", [&counts] { return static_cast<double>(counts.connections.value()); });
   }
 
   const config::VerifierConfig config_;

@@ -49,6 +49,7 @@ void MetricsPage::AddHistogram(std::string name, std::string help, std::string l
 }
 
 void MetricsPage::Add(std::string name, std::string help, const char* type, Line line) {
+  const std::lock_guard lock(mutex_);
   const auto found = std::find_if(families_.begin(), families_.end(), [&](const Family& family) { return family.name == name; });
   if (found != families_.end()) found->lines.push_back(std::move(line));
   else families_.push_back({std::move(name), std::move(help), type, {std::move(line)}});
@@ -63,6 +64,7 @@ void MetricsPage::AddGauge(std::string name, std::string help, std::string label
 }
 
 std::string MetricsPage::Text() const {
+  const std::lock_guard lock(mutex_);
   std::string text;
   for (const auto& family : families_) {
     text += "# HELP " + family.name + " " + family.help + "\n# TYPE " + family.name + " " + family.type + "\n";

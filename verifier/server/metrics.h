@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,7 @@ class Histogram {
   std::atomic<double> sum_{0};
 };
 
-// Names and readers of everything measured; filled before serving, read by any thread.
+// Names and readers of everything measured. Any thread; readers run under the page's lock and must not touch the page.
 class MetricsPage {
  public:
   using Read = std::function<double()>;
@@ -58,6 +59,7 @@ class MetricsPage {
   struct Line { std::string labels; Read read; const Histogram* histogram = nullptr; };
   struct Family { std::string name, help; const char* type; std::vector<Line> lines; };
   void Add(std::string name, std::string help, const char* type, Line line);
+  mutable std::mutex mutex_;
   std::vector<Family> families_;
 };
 

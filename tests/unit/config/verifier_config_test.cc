@@ -31,7 +31,7 @@ TEST_CASE("every key reads") {
       kLeast +
           "listen_address = \"::\"\nlisten_port = 0\noperator_socket = \"op.sock\"\noperator_group = \"ops\"\nstate_dir = \"s\"\nkeys_dir = \"k\"\n"
           "balancers = [\"10.0.0.7\", \"10.1.0.0/16\", \"fd00::/64\"]\nthreads = 3\n"
-          "[limits]\nconnections = 10\nconnections_per_source = 11\nhandshakes = 12\nhandshake_timeout = \"1s\"\nheader_timeout = \"2s\"\n"
+          "[limits]\nlarge_bodies = 13\nlarge_bodies_per_source = 14\nhandler_timeout = \"7s\"\nconnections = 10\nconnections_per_source = 11\nhandshakes = 12\nhandshake_timeout = \"1s\"\nheader_timeout = \"2s\"\n"
           "body_timeout = \"3s\"\nwrite_timeout = \"4s\"\nidle_timeout = \"5s\"\ndrain_timeout = \"6s\"\n"
           "[attestation]\ninterval = \"30s\"\nchallenge_lifetime = \"45s\"\n"
           "[enrollment]\naik_lifetime = \"2h\"\nbegin_per_source_minute = 1\nbegin_per_ek_minute = 2\nbegin_global_minute = 3\n",
@@ -47,6 +47,9 @@ TEST_CASE("every key reads") {
   CHECK(config.max_connections == 10);
   CHECK(config.max_connections_per_source == 11);
   CHECK(config.max_handshakes == 12);
+  CHECK(config.max_large_bodies == 13);
+  CHECK(config.max_large_bodies_per_source == 14);
+  CHECK(config.handler_timeout_ms == 7'000);
   CHECK(config.handshake_timeout_ms == 1'000);
   CHECK(config.header_timeout_ms == 2'000);
   CHECK(config.body_timeout_ms == 3'000);
@@ -85,7 +88,7 @@ TEST_CASE("a value out of its bounds is refused with line and key") {
     CHECK_MESSAGE(problem.starts_with("v.toml:5: " + line.substr(0, line.find(' ')) + ": "), line << " gave " << problem);
   }
   const char* const nested[][2] = {
-      {"limits", "connections = 0"},          {"limits", "connections_per_source = 0"}, {"limits", "handshakes = 0"},        {"limits", "handshake_timeout = \"1ms\""},
+      {"limits", "connections = 0"},          {"limits", "connections_per_source = 0"}, {"limits", "handshakes = 0"}, {"limits", "large_bodies = 0"}, {"limits", "large_bodies_per_source = 10001"}, {"limits", "handler_timeout = \"1ms\""},        {"limits", "handshake_timeout = \"1ms\""},
       {"limits", "header_timeout = \"2m\""},  {"limits", "body_timeout = \"11m\""},     {"limits", "write_timeout = 5"},     {"limits", "idle_timeout = \"2d\""},
       {"limits", "drain_timeout = \"1h\""},   {"attestation", "interval = \"1ms\""},    {"attestation", "interval = \"x\""}, {"attestation", "challenge_lifetime = \"0s\""},
       {"enrollment", "aik_lifetime = \"1s\""}, {"enrollment", "begin_per_source_minute = 0"}, {"enrollment", "begin_per_ek_minute = 10"}, {"enrollment", "begin_global_minute = 0"}};
