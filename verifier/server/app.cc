@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -48,16 +49,19 @@ Result<LoadedPolicy> LoadWholePolicy(const config::VerifierConfig& config) {
 }
 
 // The last accepted counters of each host: the store's rows, and over them what the verified trail says, record by
-// record. The trail wins: a restored older store does not reopen a fence.
+// record. The trail wins: a restored older store reopens no fence, and brings no AIK back that a later one replaced.
 struct RestoredClocks {
   std::map<Digest, tpm::ClockInfo> last;
+  std::map<Digest, std::uint64_t> generations;  // highest that attested
   std::optional<Error> fault;
 
   void Visit(std::uint64_t sequence, std::string_view record) {
     FenceMark mark;
     const auto kind = ReadFenceMark(record, mark);
     if (!kind.ok() && !fault) fault = MakeError(kind.error().code, "audit record " + std::to_string(sequence) + ": " + kind.error().detail);
-    if (kind.ok() && *kind == MarkKind::kFence) last[mark.host] = mark.clock;
+    if (!kind.ok() || *kind != MarkKind::kFence) return;
+    last[mark.host] = mark.clock;
+    generations[mark.host] = std::max(generations[mark.host], mark.generation);
   }
 };
 
@@ -261,6 +265,7 @@ Result<std::unique_ptr<App>> App::Start(const config::VerifierConfig& config) {
   ASSAY_TRY(auto log, OpenTrail(config, *store, clocks));
   auto verifier = std::make_unique<Verifier>(config, std::move(policy), std::move(store), std::move(log), std::move(issuer), std::move(ca));
   for (const auto& [host, clock] : clocks.last) verifier->fence().Restore(host, clock);
+  for (const auto& [host, generation] : clocks.generations) verifier->fence().SetGeneration(host, generation);
   ASSAY_CHECK_OK(verifier->Serve());
   return std::unique_ptr<App>(std::move(verifier));
 }
