@@ -106,7 +106,8 @@ class EnrollmentService {
   ServiceDeps deps_;
 };
 
-// The HTTP status of a refusal by its code: 429 for limits, 409 for a conflict, 400 for what is malformed, else 403.
+// The HTTP status of a refusal by its code: 429 for limits, 409 for a conflict, 400 for what is malformed, 503 for what
+// was no refusal but a fault of ours, else 403.
 unsigned RefusalStatus(std::string_view code) noexcept;
 
 }  // namespace assay::enrollment

@@ -179,7 +179,8 @@ Result<CommitOutcome> EnrollmentService::Commit(const Pending& pending) {
 unsigned RefusalStatus(std::string_view code) noexcept {
   if (code.starts_with("begin_limit_")) return 429;
   if (code == "aik_of_other_host" || code == "enrollment_conflict") return 409;
-  if (code.ends_with("_malformed") || code == "ek_public_mismatch") return 400;
+  if (code == "malformed" || code.ends_with("_malformed") || code == "ek_public_mismatch") return 400;
+  if (code.ends_with("_unavailable")) return 503;  // a fault of ours that a renewal met on its way
   return 403;
 }
 

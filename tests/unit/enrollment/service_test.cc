@@ -425,6 +425,8 @@ TEST_CASE("limits come first for the source and after the chain for the EK") {
   CHECK(f.BeginRefusal(message) == "begin_limit_ek");
   CHECK(RefusalStatus("begin_limit_ek") == 429);
   CHECK(RefusalStatus("ek_certificate_malformed") == 400);
+  CHECK(RefusalStatus("malformed") == 400);
+  CHECK(RefusalStatus("store_unavailable") == 503);
   CHECK(RefusalStatus("aik_of_other_host") == 409);
   CHECK(RefusalStatus("ek_chain_untrusted") == 403);
 }
