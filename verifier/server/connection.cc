@@ -26,21 +26,23 @@ using Local = asio::local::stream_protocol;
 class Opening : public std::enable_shared_from_this<Opening> {
  public:
   Opening(ConnectionShared& shared, Tcp::socket socket)
-      : shared_(shared), hold_(shared.counts.connections), handshake_hold_(shared.counts.handshakes), stream_(std::move(socket)) {}
+      : shared_(shared), hold_(shared.counts.connections), handshake_hold_(shared.counts.handshakes), executor_(socket.get_executor()),
+        stream_(std::move(socket)) {}
   ~Opening() {
     if (admitted_) shared_.sources.Leave(LimitKey(source_));
     if (id_ != 0) shared_.handshakes.Leave(id_);
   }
 
-  void Start() {
-    std::weak_ptr<Opening> weak = weak_from_this();
-    id_ = shared_.handshakes.Enter([weak] {
+  // On the acceptor's thread, so that the table's order is the order of arrival.
+  void Register() {
+    id_ = shared_.handshakes.Enter([weak = weak_from_this(), executor = executor_] {
       auto self = weak.lock();
-      if (self == nullptr) return;
-      Opening* raw = self.get();  // read before `self` moves into the lambda
-      asio::post(raw->Lowest().get_executor(), [self = std::move(self)] { self->Lowest().close(); });
+      if (self != nullptr) asio::post(executor, [self = std::move(self)] { self->Lowest().close(); });
     });
     if (const std::size_t dropped = shared_.handshakes.Trim(shared_.settings.max_handshakes)) shared_.counts.refused_handshakes.Add(dropped);
+  }
+  // All else runs on the connection's own loop.
+  void Start() {
     Failure failed;
     const auto peer = stream_.socket().remote_endpoint(failed);
     if (failed) return;
@@ -100,6 +102,7 @@ class Opening : public std::enable_shared_from_this<Opening> {
   ConnectionShared& shared_;
   GaugeHold hold_;
   GaugeHold handshake_hold_;
+  const Tcp::socket::executor_type executor_;
   beast::tcp_stream stream_;
   std::optional<TlsStream> tls_;
   std::string source_;
@@ -130,6 +133,7 @@ void StartNetworkConnection(ConnectionShared& shared, Tcp::socket socket) {
   if (shared.counts.connections.value() >= static_cast<std::int64_t>(shared.settings.max_connections)) return shared.counts.refused_limit.Add();
   auto executor = socket.get_executor();
   auto opening = std::make_shared<Opening>(shared, std::move(socket));  // by its pending operation
+  opening->Register();
   asio::post(executor, [opening = std::move(opening)] { opening->Start(); });
 }
 

@@ -52,12 +52,9 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
   }
 
   void Start() {
-    std::weak_ptr<Session> weak = this->weak_from_this();
-    id_ = shared_.open.Enter([weak](bool now) {
+    id_ = shared_.open.Enter([weak = this->weak_from_this(), executor = timer_.get_executor()](bool now) {
       auto self = weak.lock();
-      if (self == nullptr) return;
-      Session* raw = self.get();  // read before `self` moves into the lambda
-      boost::asio::post(raw->stream_.get_executor(), [self = std::move(self), now] { self->Quit(now); });
+      if (self != nullptr) boost::asio::post(executor, [self = std::move(self), now] { self->Quit(now); });
     });
     ReadRequest();
   }
@@ -69,6 +66,8 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
   enum class Phase : std::uint8_t { kIdle, kReading, kWorking, kWriting, kClosing };
   static constexpr std::size_t kReadSize = 4096;
   static constexpr unsigned kHttp11 = 11;
+  static constexpr unsigned kBusy = 503;
+  static constexpr char kRetrySeconds[] = "5";
   static constexpr std::size_t kLingerBytes = 8U << 20;  // a peer that sends blindly may have as much on its way
   static constexpr std::size_t kLingerRead = 64U << 10;
   static constexpr std::uint64_t kLingerMs = 2'000;
@@ -115,7 +114,7 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
     if (length && *length > route_->body_limit) return TooLarge();
     if (!AdmitBody(length ? static_cast<std::size_t>(*length) : route_->body_limit)) {
       shared_.counts.refused_bodies.Add();
-      return Refuse(503, "busy", "too many large bodies are under way", "try again in a few seconds");
+      return Refuse(kBusy, "busy", "too many large bodies are under way", "try again in a few seconds");
     }
     parser_->body_limit(route_->body_limit);
     Lowest().expires_after(Ms(shared_.settings.body_timeout_ms));
@@ -155,10 +154,13 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
   void TooLarge() {
     Refuse(413, "too_large", "the body is over " + std::to_string(route_->body_limit) + " bytes", "send less: docs/protocol.md lists the limits");
   }
-  // The rest of the request is not read, so the connection cannot go on.
+  // The connection goes on only when nothing of the request is left to read.
   void Refuse(unsigned status, std::string_view code, std::string_view detail, std::string_view fix) {
-    unread_ = true;
-    Send(ErrorResponse(status, code, detail, fix, cbor_), false);
+    const bool whole = parser_->is_done();
+    unread_ = !whole;
+    Response response = ErrorResponse(status, code, detail, fix, cbor_);
+    if (status == kBusy) response.headers.emplace_back("Retry-After", kRetrySeconds);
+    Send(std::move(response), whole && parser_->get().keep_alive() && !shared_.open.draining());
   }
 
   void OnReadFailure(Failure failed) {
@@ -194,12 +196,10 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
     });
     // Called on any thread, also after the connection or the whole transport is gone: a drain waits for who holds a
     // session, so a session that can be locked has its loop.
-    Responder respond = [weak = this->weak_from_this(), turn](Response response) {
+    Responder respond = [weak = this->weak_from_this(), executor = timer_.get_executor(), turn](Response response) {
       auto self = weak.lock();
       if (self == nullptr) return;
-      Session* raw = self.get();
-      boost::asio::post(raw->stream_.get_executor(),
-                        [self = std::move(self), turn, response = std::move(response)]() mutable { self->Answer(turn, std::move(response)); });
+      boost::asio::post(executor, [self = std::move(self), turn, response = std::move(response)]() mutable { self->Answer(turn, std::move(response)); });
     };
     try {
       route_->handler(std::move(request_), std::move(respond));
