@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The documents say what the tree holds: links lead somewhere, the tests that the threat model names exist, every
-configuration key and every error code of the verifier stands in its page, every metric in the operator's."""
+configuration key and every error code of the verifier stands in its page, every metric in the operator's, every route in
+openapi.yaml."""
 import os
 import re
 import sys
@@ -84,9 +85,22 @@ def check_metrics(faults):
         faults.append(f"only {len(names)} metrics are found")
 
 
+def check_routes(faults):
+    page = read("docs/openapi.yaml")
+    paths = set(re.findall(r"\[\] = \"(/[a-z0-9/._-]+)\";", read("sdk/core/protocol.h")))
+    paths |= set(re.findall(r"^// (?:GET|POST) +(/v1/operator/[a-z{}/_-]+)", read("verifier/server/operator_api.h"), re.MULTILINE))
+    paths |= set(re.findall(r"get\(\"(/[a-z]+)\"", read("verifier/server/routes_public.cc")))
+    paths = {path.replace("{old}", "{id}") for path in paths}
+    faults += [f"the route {path} is not in openapi.yaml" for path in sorted(paths) if f"\n  {path}:\n" not in page]
+    described = set(re.findall(r"^  (/[^:]+):$", page, re.MULTILINE))
+    faults += [f"openapi.yaml describes {path}, which is no route" for path in sorted(described - paths)]
+    if len(paths) < 18:
+        faults.append(f"only {len(paths)} routes are found")
+
+
 def main():
     faults = []
-    for check in (check_links, check_tests, check_keys, check_codes, check_metrics):
+    for check in (check_links, check_tests, check_keys, check_codes, check_metrics, check_routes):
         check(faults)
     for fault in faults:
         print(fault)
