@@ -64,6 +64,22 @@ Status WriteOwnLines(const RecoveryInput& input, ChainState& state, const std::v
   return Ok();
 }
 
+// What a killed process left can be read but is perhaps only in the page cache: it becomes durable before it is judged,
+// since every line that follows calls it so. A rotation leaves at most the last two segments in doubt, and their names.
+Status MakeDurable(Directory& directory) {
+  ASSAY_TRY(const std::vector<std::string> names, directory.List());
+  int left = 2;
+  for (auto name = names.rbegin(); name != names.rend() && left > 0; ++name) {
+    if (!SegmentNumber(*name)) continue;
+    --left;
+    const Result<std::unique_ptr<File>> file = directory.Open(*name, Access::kRead);
+    if (!file.ok()) return Named(file.error(), "opening", *name);
+    if (const Status synced = (*file)->SyncData(); !synced.ok()) return Named(synced.error(), "syncing", *name);
+  }
+  if (const Status synced = directory.Sync(); !synced.ok()) return Named(synced.error(), "syncing directory", directory.path());
+  return Ok();
+}
+
 Result<TrailResult> WalkAndFinish(const RecoveryInput& input) {
   ASSAY_TRY(TrailResult walk, WalkTrail(input.directory, input.keys, input.visit));
   if (!walk.rotation) return walk;
@@ -82,6 +98,7 @@ std::string OpenedLine(std::uint32_t epoch) { return "{\"audit\":\"opened\",\"ep
 std::string StoppedLine() { return "{\"audit\":\"stopped\",\"at_ms\":" + Now() + "}"; }
 
 Result<Recovered> Recover(const RecoveryInput& input) {
+  ASSAY_CHECK_OK(MakeDurable(input.directory));
   ASSAY_TRY(const TrailResult walk, WalkAndFinish(input));
   Recovered out;
   std::vector<std::string> lines;

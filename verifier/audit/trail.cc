@@ -76,6 +76,7 @@ class TrailWalk {
     const std::optional<SegmentHeader> header = line ? ParseHeader(line->record) : std::nullopt;
     if (!header || std::any_of(successor->begin() + line->length, successor->end(), [](std::uint8_t b) { return b != 0; })) return false;
     ChainState state = judged.at_end;
+    state.epoch = line->epoch;  // a rotation within a start already has the start's epoch
     UnfinishedRotation rotation{number, judged.end, {}};
     AppendChained(rotation.seal, keys_, state, {number, Kind::kSeal, state.next - 1},
                   EncodeSeal({number, judged.lines, judged.first, judged.at_end.next - 1}));
