@@ -64,7 +64,7 @@ void JudgeIdentity(Judgement& judgement, const Facts& facts) {
     judgement.Add(&TrustVector::instance_identity,
                   {"weak_device_id", judgement.policy().weak_device_id_affirms ? Tier::kNone : Tier::kWarning,
                    "the host id does not come from the proven canonical EK: one TPM may carry several such ids",
-                   "re-enroll with the RSA-2048 EK at 0x01C00002 (assay-enroll enroll --ek rsa)"});
+                   "re-enroll with the RSA-2048 EK at 0x01C00002 (assay-enroll enroll --ek rsa2048)"});
   }
   if (facts.clock_unsafe) {
     judgement.Add(&TrustVector::instance_identity,
