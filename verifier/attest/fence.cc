@@ -57,6 +57,16 @@ void Fence::AcceptReset(const Digest& host, bool accepted) {
   shard.hosts[host].reset_accepted = accepted;
 }
 
+void Fence::ForgetEnrollment(const Digest& host) {
+  Shard& shard = ShardOf(host);
+  const std::lock_guard lock(shard.mutex);
+  const auto found = shard.hosts.find(host);
+  if (found == shard.hosts.end()) return;
+  HostState left;
+  left.last = found->second.last;
+  found->second = std::move(left);
+}
+
 void Fence::Restore(const Digest& host, const tpm::ClockInfo& last) {
   Shard& shard = ShardOf(host);
   const std::lock_guard lock(shard.mutex);

@@ -54,6 +54,9 @@ class Fence {
   // Enrollment or rotation: older generations are retired from here on. Counters stay.
   void SetGeneration(const Digest& host, std::uint64_t generation);
   void AcceptReset(const Digest& host, bool accepted);
+  // The host's enrollment is gone: generations begin anew, and nothing an operator allowed or an anchor said goes on.
+  // Counters stay.
+  void ForgetEnrollment(const Digest& host);
   // Start-up, before any traffic: the last accepted clock of the trail. Never moves a host's counters back.
   void Restore(const Digest& host, const tpm::ClockInfo& last);
 

@@ -35,6 +35,11 @@ std::uint64_t NowMs() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
 }
 
+// For limits: a clock that is set back must not hold enrollments up.
+std::int64_t SteadyMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 std::optional<std::uint32_t> GroupId(const std::string& name) {
   const struct group* found = name.empty() ? nullptr : ::getgrnam(name.c_str());
   return found == nullptr ? std::nullopt : std::optional<std::uint32_t>(found->gr_gid);
@@ -106,7 +111,7 @@ class Verifier final : public App {
         aiks_(*store_, kCachedAiks), verdicts_(*store_),
         limits_({.per_source = static_cast<std::uint32_t>(config.begin_per_source_minute), .per_ek = static_cast<std::uint32_t>(config.begin_per_ek_minute),
                  .global = static_cast<std::uint32_t>(config.begin_global_minute)},
-                [] { return static_cast<std::int64_t>(NowMs()); }),
+                SteadyMs),
         service_({.store = store_.get(), .ca = &ca_, .tickets = &tickets_, .limits = &limits_, .policy = [this] { return policy_.Enrollment(); },
                   .clock_ms = [] { return static_cast<std::int64_t>(NowMs()); }}),
         attestation_({.aiks = aiks_, .fence = fence_, .challenges = challenges_, .audit = *log_, .verdicts = verdicts_, .policy = policy_, .issuer = issuer_,
@@ -189,6 +194,7 @@ class Verifier final : public App {
     return {.store = *store_, .audit = *log_, .prepare_policy = [this] { return PreparePolicy(); },
             .accept_reset = [this](const Digest& host) { fence_.AcceptReset(host, true); return Ok(); },
             .host_changed = [this](const Digest& host) { aiks_.ForgetHost(host); },
+            .host_forgotten = [this](const Digest& host) { fence_.ForgetEnrollment(host); },
             .status = [this] { return StatusLines(); }, .operator_gid = operator_gid_, .now_ms = NowMs,
             .run = [this](std::function<void()> work) { if (work_.Run(work) == Queued::kFull) work(); }};
   }

@@ -295,11 +295,7 @@ void Attestation::Record(Case& c, AttestReply reply, Responder respond) {
                                   .audit_sequence = 0, .runtime_index = c.replay.known.next_index, .pcr14 = c.replay.known.pcr14}};
   std::string line = EncodeRecord(record);
   const Responder on_failure = respond;
-  if (c.state.reset_accepted) {  // the reply waits until the store has forgotten the consent
-    respond = [this, host = c.host(), respond = std::move(respond)](Response response) {
-      deps_.consent_used(host, [respond, response = std::move(response)] { respond(response); });
-    };
-  }
+  respond = AfterConsent(c, std::move(respond));
   const Status queued = deps_.audit.Append(
       std::move(line), [this, respond = std::move(respond), reply = std::move(reply), row = std::move(row)](Result<std::uint64_t> sequence) mutable {
         if (!sequence.ok()) {
@@ -324,6 +320,14 @@ void Attestation::Record(Case& c, AttestReply reply, Responder respond) {
   }
 }
 
+// The reply waits until the store has forgotten a consent that this quote used up.
+Responder Attestation::AfterConsent(const Case& c, Responder respond) const {
+  if (!c.state.reset_accepted) return respond;
+  return [this, host = c.host(), respond = std::move(respond)](Response response) {
+    deps_.consent_used(host, [respond, response = std::move(response)] { respond(response); });
+  };
+}
+
 void Attestation::HandleAttest(Request request, Responder respond) {
   Case c;
   c.bytes = std::move(request.body);
@@ -335,21 +339,22 @@ void Attestation::HandleAttest(Request request, Responder respond) {
   JudgeAndReply(c, std::move(respond));
 }
 
-Result<ProvenQuote> Attestation::Prove(const Request& request, ErrorReply& refusal) {
+std::optional<ProvenQuote> Attestation::Prove(Request request, Responder& respond) {
   Case c;
-  c.bytes = request.body;
+  c.bytes = std::move(request.body);
+  ErrorReply refusal;
   unsigned status = 400;
-  if (!Open(request, c, refusal, status) || !CheckIt(request, c, refusal, status)) return MakeError(Code::kDenied, refusal.detail);
+  if (!Open(request, c, refusal, status) || !CheckIt(request, c, refusal, status)) {
+    Refuse(respond, status, std::move(refusal));
+    return std::nullopt;
+  }
   if (c.freshness == attest::Freshness::kAskAgain) {
-    refusal = {"challenge_expired", "a renewal needs a challenge younger than 5 s", "ask for a fresh challenge"};
-    return MakeError(Code::kDenied, refusal.detail);
+    Refuse(respond, 403, {"challenge_expired", "a renewal needs a challenge younger than 5 s", "ask for a fresh challenge"});
+    return std::nullopt;
   }
-  attest::FenceAttempt attempt{.generation = c.aik->aik.generation, .clock = c.clock, .new_anchor = {}, .runtime = c.state.runtime};
-  const attest::FenceOutcome outcome = deps_.fence.Pass(c.host(), attempt);
-  if (outcome != attest::FenceOutcome::kPassed && outcome != attest::FenceOutcome::kPassedUnsafe) {
-    refusal = RefusalOf(outcome).reply;
-    return MakeError(Code::kDenied, refusal.detail);
-  }
+  c.replay.known = c.state.runtime;  // a renewal says nothing of the runtime log
+  if (!PassFence(c, respond)) return std::nullopt;
+  respond = AfterConsent(c, std::move(respond));
   return ProvenQuote{c.aik, c.clock};
 }
 

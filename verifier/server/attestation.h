@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "sdk/core/evidence.h"
@@ -55,8 +56,10 @@ class Attestation {
 
   void HandleChallenge(Request request, Responder respond);
   void HandleAttest(Request request, Responder respond);
-  // Challenge, quote, age and fence of an evidence body, without appraisal; for /v1/enroll/renew.
-  Result<ProvenQuote> Prove(const Request& request, ErrorReply& refusal);
+  // Challenge, quote, age and fence of an evidence body, without appraisal; for /v1/enroll/renew. Without a value it has
+  // answered, or will once the refusal's record is durable. With one, answer through `respond` as it is afterwards: it
+  // waits until the store has forgotten an operator's consent that the quote used up.
+  std::optional<ProvenQuote> Prove(Request request, Responder& respond);
 
   struct Counts {
     Counter judged_affirming, judged_warning, judged_contraindicated, refused, asked_again, tokens, audit_failures;
@@ -73,6 +76,7 @@ class Attestation {
   bool PassFence(Case& c, const Responder& respond);
   void JudgeAndReply(Case& c, Responder respond);
   void Record(Case& c, AttestReply reply, Responder respond);
+  Responder AfterConsent(const Case& c, Responder respond) const;
 
   AttestationDeps deps_;
   AttestationSettings settings_;

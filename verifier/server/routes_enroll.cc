@@ -59,9 +59,8 @@ void EnrollRoutes::HandleComplete(Request request, Responder respond) {
 }
 
 void EnrollRoutes::HandleRenew(Request request, Responder respond) {
-  ErrorReply refusal;
-  const auto proven = deps_.attestation.Prove(request, refusal);
-  if (!proven.ok()) return Refuse(respond, refusal);
+  const auto proven = deps_.attestation.Prove(std::move(request), respond);
+  if (!proven) return counts_.refused.Add();
   auto outcome = deps_.service.PrepareRenew(proven->aik->aik.attester);
   if (!outcome.ok()) return respond(Unavailable("enrollment_unavailable", outcome.error().detail));
   if (const auto* refused = std::get_if<ErrorReply>(&*outcome)) return Refuse(respond, *refused);

@@ -259,6 +259,7 @@ struct OperatorRoutes::Calls {
       record["host"] = ToHex(host.host_id);
       ASSAY_CHECK_OK(deps.store.ForgetHost(host.host_id));
       if (deps.host_changed) deps.host_changed(host.host_id);
+      if (deps.host_forgotten) deps.host_forgotten(host.host_id);
       return Json{{"host_id", ToHex(host.host_id)}};
     });
   }

@@ -32,6 +32,7 @@ struct OperatorDeps {
   std::function<Result<PreparedPolicy>()> prepare_policy;
   std::function<Status(const Digest& host_id)> accept_reset;   // the fence's part, after the store's
   std::function<void(const Digest& host_id)> host_changed;     // drop what is cached of it: forgotten or replaced
+  std::function<void(const Digest& host_id)> host_forgotten;   // after host_changed: its enrollment is gone, its clock stays
   std::function<std::vector<std::pair<std::string, std::string>>()> status;  // more lines for `status`
   std::optional<std::uint32_t> operator_gid;                   // members may, beside root and the verifier's own user
   std::function<std::uint64_t()> now_ms;                       // since the epoch

@@ -88,6 +88,19 @@ TEST_CASE("counters outlive a rotation of the key") {
   CHECK(fence.Pass(host, {.generation = 2, .clock = At(200, 7), .new_anchor = {}, .runtime = {}}) == FenceOutcome::kPassed);
 }
 
+TEST_CASE("a host that was forgotten may enroll anew, and its counters still outlive it") {
+  Fence fence;
+  const Digest host = Sha256(AsBytes("host"));
+  (void)fence.Pass(host, {.generation = 3, .clock = At(100, 7), .new_anchor = Anchor{5, At(100, 7)}, .runtime = {}});
+  fence.AcceptReset(host, true);
+  fence.ForgetEnrollment(host);
+  CHECK_FALSE(fence.Peek(host).reset_accepted);
+  CHECK_FALSE(fence.Peek(host).anchor.has_value());
+  CHECK(fence.Pass(host, {.generation = 1, .clock = At(100, 7), .new_anchor = {}, .runtime = {}}) == FenceOutcome::kReplay);
+  CHECK(fence.Pass(host, {.generation = 1, .clock = At(900, 6), .new_anchor = {}, .runtime = {}}) == FenceOutcome::kClonedState);
+  CHECK(fence.Pass(host, {.generation = 1, .clock = At(101, 7), .new_anchor = {}, .runtime = {}}) == FenceOutcome::kPassed);
+}
+
 TEST_CASE("an older challenge is fresh only while two clocks agree since the anchor") {
   const Anchor anchor{1'000'000, At(50'000, 3)};
   const auto judge = [&](std::uint64_t age, std::uint64_t now, tpm::ClockInfo quoted) {

@@ -47,6 +47,7 @@ class RoutesClient final : public OperatorClient {
                                   .prepare_policy = []() -> Result<server::PreparedPolicy> { return server::PreparedPolicy{"sha256:aa", "sha256:bb", [] {}}; },
                                   .accept_reset = nullptr,
                                   .host_changed = nullptr,
+                                  .host_forgotten = nullptr,
                                   .status = nullptr,
                                   .operator_gid = {},
                                   .now_ms = [] { return std::uint64_t{1'790'000'000'000}; },

@@ -28,7 +28,7 @@ Digest Host(std::uint8_t first, std::uint8_t second = 0) {
 struct Fixture {
   test::MemoryStore store;
   test::RecordingAudit audit;
-  std::vector<Digest> resets, changed;
+  std::vector<Digest> resets, changed, forgotten;
   Result<PreparedPolicy> policy = PreparedPolicy{"sha256:aa", "sha256:bb", [this] { applied = true; }};
   bool applied = false;
   OperatorRoutes routes{{.store = store,
@@ -36,6 +36,7 @@ struct Fixture {
                          .prepare_policy = [this] { return policy; },
                          .accept_reset = [this](const Digest& id) -> Status { resets.push_back(id); return Ok(); },
                          .host_changed = [this](const Digest& id) { changed.push_back(id); },
+                         .host_forgotten = [this](const Digest& id) { forgotten.push_back(id); },
                          .status = [] { return std::vector<std::pair<std::string, std::string>>{{"policy", "sha256:aa"}}; },
                          .operator_gid = 777,
                          .now_ms = [] { return kNowMs; },
@@ -151,6 +152,7 @@ TEST_CASE("forget, accept-reset and replace are recorded before and after, with 
   CHECK(writes_at_begin == 0);
   CHECK_FALSE(f.store.hosts.contains(Host(0x10)));
   CHECK(f.changed == std::vector{Host(0x10)});
+  CHECK(f.forgotten == std::vector{Host(0x10)});
   CHECK(f.Phases() == "hosts.forget:begin hosts.forget:done");
   CHECK(Json::parse(f.audit.records[1])["host"] == ToHex(Host(0x10)));
   CHECK(Json::parse(f.audit.records[0])["reason"] == "ticket 12");

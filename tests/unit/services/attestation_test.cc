@@ -250,6 +250,37 @@ TEST_CASE("counters: a clone, a cleared TPM, a power cut, and an operator's cons
   CHECK(sent() == "tpm_cleared");
 }
 
+TEST_CASE("a renewal's quote passes the same fence: refusals are recorded, a consent is used up durably") {
+  World world;
+  (void)world.Attest();
+  const auto prove = [&](std::optional<Response>& answered) {
+    Request request;
+    request.body = EncodeEvidence(world.Make(world.Ask()).View());
+    request.channel_binding = world.channel;
+    Responder respond = [&](Response response) { answered = std::move(response); };
+    const auto proven = world.attestation.Prove(std::move(request), respond);
+    if (proven) respond({});
+    return proven.has_value();
+  };
+  std::optional<Response> answered;
+  const std::size_t records = world.audit.records.size();
+  world.clock = {.clock = 10, .reset_count = 2, .restart_count = 0, .safe = true};
+  CHECK_FALSE(prove(answered));
+  CHECK(CodeOf(answered.value()) == "cloned_state");
+  REQUIRE(world.audit.records.size() == records + 1);
+  CHECK(world.audit.records.back().find("\"outcome\":\"cloned_state\"") != std::string::npos);
+  world.fence.AcceptReset(world.host, true);
+  (void)world.store.SetResetAccepted(world.host, true);
+  answered.reset();
+  CHECK(prove(answered));
+  CHECK(answered.value().status == 200);
+  CHECK_FALSE(world.store.hosts[world.host].reset_accepted);
+  CHECK(world.fence.Peek(world.host).last->reset_count == 2);
+  world.clock.clock = 10;  // the same counters again
+  CHECK_FALSE(prove(answered));
+  CHECK(CodeOf(answered.value()) == "replay");
+}
+
 TEST_CASE("a PCR that the policy does not list contradicts with both values in the reason") {
   World world;
   const Response response = world.Send(world.Make(world.Ask(), [](auto& fields, auto& evidence) {
