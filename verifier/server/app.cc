@@ -45,6 +45,16 @@ std::optional<std::uint32_t> GroupId(const std::string& name) {
   return found == nullptr ? std::nullopt : std::optional<std::uint32_t>(found->gr_gid);
 }
 
+TransportSettings TransportSettingsOf(const config::VerifierConfig& config) {
+  return {.address = config.listen_address, .port = config.listen_port, .tls_certificate = config.tls_certificate, .tls_key = config.tls_key,
+          .operator_socket = config.operator_socket, .operator_group = config.operator_group, .balancers = config.balancers,
+          .threads = config.threads, .max_connections = config.max_connections,
+          .max_connections_per_source = config.max_connections_per_source, .max_handshakes = config.max_handshakes,
+          .max_large_bodies = config.max_large_bodies, .max_large_bodies_per_source = config.max_large_bodies_per_source,
+          .handshake_timeout_ms = config.handshake_timeout_ms, .header_timeout_ms = config.header_timeout_ms,
+          .body_timeout_ms = config.body_timeout_ms, .handler_timeout_ms = config.handler_timeout_ms, .write_timeout_ms = config.write_timeout_ms, .idle_timeout_ms = config.idle_timeout_ms};
+}
+
 std::string PolicyId(const config::Policy& policy) { return "sha256:" + ToHex(policy.digest); }
 
 Result<LoadedPolicy> LoadWholePolicy(const config::VerifierConfig& config) {
@@ -57,13 +67,14 @@ Result<LoadedPolicy> LoadWholePolicy(const config::VerifierConfig& config) {
 // record. The trail wins: a restored older store reopens no fence, and brings no AIK back that a later one replaced.
 struct RestoredClocks {
   std::map<Digest, tpm::ClockInfo> last;
-  std::map<Digest, std::uint64_t> generations;  // highest that attested
+  std::map<Digest, std::uint64_t> generations;  // highest that attested since the host was last forgotten
   std::optional<Error> fault;
 
   void Visit(std::uint64_t sequence, std::string_view record) {
     FenceMark mark;
     const auto kind = ReadFenceMark(record, mark);
     if (!kind.ok() && !fault) fault = MakeError(kind.error().code, "audit record " + std::to_string(sequence) + ": " + kind.error().detail);
+    if (kind.ok() && *kind == MarkKind::kForgotten) generations.erase(mark.host);
     if (!kind.ok() || *kind != MarkKind::kFence) return;
     last[mark.host] = mark.clock;
     generations[mark.host] = std::max(generations[mark.host], mark.generation);
@@ -133,15 +144,8 @@ class Verifier final : public App {
                       .handler = [this](Request request, Responder respond) { attestation_.HandleChallenge(std::move(request), std::move(respond)); }});
     routes.push_back({.method = "POST", .path = route::kAttest, .listener = Listener::kNetwork, .body_limit = limits::kEvidenceBody,
                       .handler = [this](Request request, Responder respond) { attestation_.HandleAttest(std::move(request), std::move(respond)); }});
-    TransportSettings settings{.address = config_.listen_address, .port = config_.listen_port, .tls_certificate = config_.tls_certificate, .tls_key = config_.tls_key,
-                               .operator_socket = config_.operator_socket, .operator_group = config_.operator_group, .balancers = config_.balancers,
-                               .threads = config_.threads, .max_connections = config_.max_connections,
-                               .max_connections_per_source = config_.max_connections_per_source, .max_handshakes = config_.max_handshakes,
-                               .max_large_bodies = config_.max_large_bodies, .max_large_bodies_per_source = config_.max_large_bodies_per_source,
-                               .handshake_timeout_ms = config_.handshake_timeout_ms, .header_timeout_ms = config_.header_timeout_ms,
-                               .body_timeout_ms = config_.body_timeout_ms, .handler_timeout_ms = config_.handler_timeout_ms, .write_timeout_ms = config_.write_timeout_ms, .idle_timeout_ms = config_.idle_timeout_ms};
     DescribeMetrics();
-    ASSAY_TRY(transport_, Transport::Start(std::move(settings), std::move(routes)));
+    ASSAY_TRY(transport_, Transport::Start(TransportSettingsOf(config_), std::move(routes)));
     AddTransportMetrics(*transport_, metrics_);
     return Ok();
   }
@@ -278,11 +282,8 @@ Result<std::unique_ptr<App>> App::Start(const config::VerifierConfig& config) {
 
 Status CheckConfiguration(const config::VerifierConfig& config) {
   ASSAY_TRY(const LoadedPolicy policy, LoadWholePolicy(config));
-  ASSAY_TRY(const std::string certificate, config::ReadTextFile(config.tls_certificate, 1U << 20));
-  ASSAY_TRY(const Secret key_pem, config::ReadSecretFile(config.tls_key, 1U << 16));
-  const auto key = PrivateKey::FromPem(AsText(key_pem.view()));
-  if (!key.ok()) return MakeError(Code::kConfig, config.tls_key + ": " + key.error().detail);
-  if (key->type() != KeyType::kP256) return MakeError(Code::kConfig, config.tls_key + ": the TLS key must be EC P-256");
+  ASSAY_CHECK_OK(Transport::Check(TransportSettingsOf(config)));
+  ASSAY_CHECK_OK(CheckIssuerKeys(config.keys_dir));
   return Ok();
 }
 

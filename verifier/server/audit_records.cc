@@ -91,6 +91,13 @@ bool ReadNumber(std::string_view line, std::string_view name, T& out) {
 }  // namespace
 
 Result<MarkKind> ReadFenceMark(std::string_view record, FenceMark& mark) {
+  if (record.starts_with("{\"type\":\"operator\"")) {
+    if (Member(record, "action") != "hosts.forget" || Member(record, "phase") != "done") return MarkKind::kNone;
+    const auto forgotten = FromHex(Member(record, "host"));
+    if (!forgotten.ok() || forgotten->size() != mark.host.size()) return MakeError(Code::kMalformed, "a record of a forgotten host lacks its id");
+    CopyBytes(*forgotten, mark.host);
+    return MarkKind::kForgotten;
+  }
   const bool attest = record.starts_with("{\"type\":\"attest\"");
   const bool renewal = record.starts_with("{\"type\":\"enroll\"");
   const std::string_view outcome = Member(record, "outcome");

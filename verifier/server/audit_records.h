@@ -45,10 +45,11 @@ std::string EncodeRecord(const SystemRecord& record);
 
 std::string ReasonsJson(const std::vector<Reason>& reasons);
 
-// The host, counters and generation of a record that moved a fence ("attest" with outcome "judged", and renewals);
-// false for every other record. Reads what EncodeRecord wrote; a line it cannot read is an error.
+// What a record says to the fence. kFence: the host, counters and generation of one that moved it ("attest" with outcome
+// "judged", and renewals). kForgotten: an operator forgot `host`, so its generations begin anew. Reads what EncodeRecord
+// and the operator's routes wrote; a line it cannot read is an error.
 struct FenceMark { Digest host{}; std::uint64_t generation = 0; tpm::ClockInfo clock; };
-enum class MarkKind : std::uint8_t { kNone, kFence };
+enum class MarkKind : std::uint8_t { kNone, kFence, kForgotten };
 Result<MarkKind> ReadFenceMark(std::string_view record, FenceMark& mark);
 
 }  // namespace assay::server

@@ -24,25 +24,35 @@ constexpr std::size_t kMaxKeyFile = 8192;
 constexpr std::size_t kMasterSize = 32;
 constexpr std::size_t kMaxOldKeys = 8;
 
+// kNotFound: there is no such file.
+Result<PrivateKey> LoadSigning(const std::string& path) {
+  ASSAY_TRY(const Secret pem, config::ReadSecretFile(path, kMaxKeyFile));
+  auto key = PrivateKey::FromPem(AsText(pem.view()));
+  if (!key.ok()) return MakeError(Code::kConfig, path + ": " + key.error().detail);
+  if (key->type() != KeyType::kP256) return MakeError(Code::kConfig, path + ": the result signing key must be EC P-256");
+  return key;
+}
+
 Result<PrivateKey> LoadOrCreateSigning(const std::string& path) {
-  const auto existing = config::ReadSecretFile(path, kMaxKeyFile);
-  if (existing.ok()) return PrivateKey::FromPem(AsText(existing->view()));
-  if (existing.error().code != Code::kNotFound) return existing.error();
+  auto existing = LoadSigning(path);
+  if (existing.ok() || existing.error().code != Code::kNotFound) return existing;
   ASSAY_TRY(PrivateKey key, PrivateKey::Generate(KeyType::kP256));
   ASSAY_CHECK_OK(config::CreateFile(path, key.Pem().view(), 0600));
   return key;
 }
 
+Result<Secret> LoadMaster(const std::string& path) {
+  ASSAY_TRY(const Secret content, config::ReadSecretFile(path, kMaxKeyFile));
+  std::string_view text = AsText(content.view());
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  const auto bytes = FromHex(text);
+  if (!bytes.ok() || bytes->size() != kMasterSize) return MakeError(Code::kConfig, path + ": must hold 64 hexadecimal digits");
+  return Secret::CopyOf(*bytes);
+}
+
 Result<Secret> LoadOrCreateMaster(const std::string& path) {
-  const auto existing = config::ReadSecretFile(path, kMaxKeyFile);
-  if (existing.ok()) {
-    std::string_view text = AsText(existing->view());
-    while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
-    ASSAY_TRY(const Buffer bytes, FromHex(text));
-    if (bytes.size() != kMasterSize) return MakeError(Code::kConfig, path + ": must hold 64 hexadecimal digits");
-    return Secret::CopyOf(bytes);
-  }
-  if (existing.error().code != Code::kNotFound) return existing.error();
+  auto existing = LoadMaster(path);
+  if (existing.ok() || existing.error().code != Code::kNotFound) return existing;
   const auto master = RandomArray<kMasterSize>();
   ASSAY_CHECK_OK(config::CreateFile(path, AsBytes(ToHex(master) + "\n"), 0600));
   return Secret::CopyOf(master);
@@ -119,6 +129,14 @@ Result<token::IssuerKeys> LoadOrCreateIssuerKeys(const std::string& directory) {
   token::IssuerKeys keys{.signing = std::move(signing), .also_published = {}, .device_master = std::move(master), .device_key_version = 1};
   ASSAY_CHECK_OK(LoadOldKeys(directory, keys.also_published));
   return keys;
+}
+
+Status CheckIssuerKeys(const std::string& directory) {
+  const auto signing = LoadSigning(directory + "/result.pem");
+  if (!signing.ok() && signing.error().code != Code::kNotFound) return signing.error();
+  const auto master = LoadMaster(directory + "/device.key");
+  if (!master.ok() && master.error().code != Code::kNotFound) return master.error();
+  return Ok();
 }
 
 Result<TlsIdentity> MakeTlsIdentity(const std::vector<std::string>& names, std::int64_t now, std::int64_t lifetime_s) {

@@ -12,6 +12,8 @@
 namespace assay::server {
 
 Result<token::IssuerKeys> LoadOrCreateIssuerKeys(const std::string& directory);
+// The same keys, where they exist already; makes none.
+Status CheckIssuerKeys(const std::string& directory);
 
 // A self-signed P-256 certificate for TLS, for a first start without a PKI: names are DNS names or IP addresses.
 struct TlsIdentity { std::string certificate_pem; Secret key_pem; };

@@ -57,12 +57,17 @@ Status ClearSocketPath(const std::string& path) {
   return Ok();
 }
 
+Result<gid_t> GroupOf(const std::string& name) {
+  const struct group* found = ::getgrnam(name.c_str());
+  if (found == nullptr) return MakeError(Code::kConfig, "operator_group: there is no group \"" + name + "\"");
+  return found->gr_gid;
+}
+
 Status GiveSocketTo(const std::string& path, const std::string& group_name) {
   if (::chmod(path.c_str(), kOperatorMode) != 0) return MakeError(Code::kIo, path + ": its mode cannot be set", static_cast<std::uint32_t>(errno));
   if (group_name.empty()) return Ok();
-  const struct group* group = ::getgrnam(group_name.c_str());
-  if (group == nullptr) return MakeError(Code::kConfig, "operator_group: there is no group \"" + group_name + "\"");
-  if (::chown(path.c_str(), static_cast<uid_t>(-1), group->gr_gid) == 0) return Ok();
+  ASSAY_TRY(const gid_t group, GroupOf(group_name));
+  if (::chown(path.c_str(), static_cast<uid_t>(-1), group) == 0) return Ok();
   return MakeError(Code::kConfig, path + ": cannot be given to the group " + group_name, static_cast<std::uint32_t>(errno));
 }
 
@@ -195,6 +200,13 @@ class Server final : public Transport {
 };
 
 }  // namespace
+
+Status Transport::Check(const TransportSettings& settings) {
+  ASSAY_CHECK_OK(MakeTlsContext(settings.tls_certificate, settings.tls_key));
+  ASSAY_CHECK_OK(BalancerList::Parse(settings.balancers));
+  if (!settings.operator_group.empty()) ASSAY_CHECK_OK(GroupOf(settings.operator_group));
+  return Ok();
+}
 
 Result<std::unique_ptr<Transport>> Transport::Start(TransportSettings settings, std::vector<Route> routes) {
   ASSAY_TRY(asio::ssl::context tls, MakeTlsContext(settings.tls_certificate, settings.tls_key));

@@ -51,6 +51,8 @@ class Transport {
  public:
   // Binds and serves at once. Errors name what could not be bound or read.
   static Result<std::unique_ptr<Transport>> Start(TransportSettings settings, std::vector<Route> routes);
+  // What Start would refuse in certificate, key, balancers and group. Binds nothing.
+  static Status Check(const TransportSettings& settings);
   virtual ~Transport() = default;
   virtual std::uint16_t port() const = 0;
   virtual const TransportCounts& counts() const = 0;

@@ -9,6 +9,7 @@
 #include "tests/support/memory_store.h"
 #include "tests/support/recording_audit.h"
 #include "verifier/enrollment/enrollment_token.h"
+#include "verifier/server/audit_records.h"
 #include "verifier/server/operator_api.h"
 
 namespace assay::server {
@@ -156,6 +157,10 @@ TEST_CASE("forget, accept-reset and replace are recorded before and after, with 
   CHECK(f.Phases() == "hosts.forget:begin hosts.forget:done");
   CHECK(Json::parse(f.audit.records[1])["host"] == ToHex(Host(0x10)));
   CHECK(Json::parse(f.audit.records[0])["reason"] == "ticket 12");
+  FenceMark mark;  // a start reads it back: the forgotten host's generations begin anew
+  CHECK(ReadFenceMark(f.audit.records[0], mark).value() == MarkKind::kNone);
+  CHECK(ReadFenceMark(f.audit.records[1], mark).value() == MarkKind::kForgotten);
+  CHECK(mark.host == Host(0x10));
   CHECK(f.Call("POST", "/v1/operator/hosts/f0000000/accept-reset", kReason).status == 200);
   CHECK(f.store.hosts[Host(0xF0)].reset_accepted);
   CHECK(f.resets == std::vector{Host(0xF0)});

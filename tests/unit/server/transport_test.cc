@@ -300,6 +300,22 @@ TEST_CASE("a transport says what it cannot start with") {
   CHECK(problem([&](auto& s) { s.tls_certificate = p384.certificate; s.tls_key = p384.key; }).find("P-256") != std::string::npos);
 }
 
+TEST_CASE("a check without binding refuses the certificates, balancers and groups that a start refuses") {
+  Rig rig;
+  const auto problem = [&](auto change) {
+    TransportSettings settings = rig.settings;
+    change(settings);
+    const Status checked = Transport::Check(settings);
+    return checked.ok() ? std::string() : checked.error().detail;
+  };
+  CHECK(problem([](auto&) {}) == "");
+  CHECK(problem([](auto& s) { s.tls_certificate = "/none.pem"; }).find("/none.pem") != std::string::npos);
+  const auto other = test::MakeCertificate(rig.dir, "other", "DNS:localhost");
+  CHECK(problem([&](auto& s) { s.tls_key = other.key; }).find(other.key) != std::string::npos);
+  CHECK(problem([](auto& s) { s.balancers = {"lb1"}; }).find("lb1") != std::string::npos);
+  CHECK(problem([](auto& s) { s.operator_group = "no-such-group"; }).find("no-such-group") != std::string::npos);
+}
+
 TEST_CASE("TLS 1.2 is refused") {
   Rig rig;
   const Fd fd = rig.Dial();
