@@ -260,6 +260,9 @@ void Attestation::JudgeAndReply(Case& c, Responder respond) {
   after.runtime = c.replay.known;
   reply.next = NextChallenge(c.body.attester, *c.policy, after);
   if (c.body.request) {
+    // Nobody but the gate measures a caller: without it such a claim is only the sender's word.
+    const GateState gate = c.body.runtime.gate;
+    if (gate == GateState::kAbsent || gate == GateState::kBroken) c.body.request->caller = {};
     const auto title = token::ResultIssuer::Authorise(*c.body.request, *c.policy);
     if (const auto* refusal = std::get_if<ErrorReply>(&title)) {
       reply.token_refusal = *refusal;

@@ -281,6 +281,34 @@ TEST_CASE("a renewal's quote passes the same fence: refusals are recorded, a con
   CHECK(CodeOf(answered.value()) == "replay");
 }
 
+TEST_CASE("without the gate nobody measured a caller, whatever the evidence says of it") {
+  World world;
+  config::Policy policy = TestPolicy();
+  policy.titles[0].executables = {Sha256(AsBytes("game"))};
+  world.policy.Set({std::move(policy), nullptr});
+  TokenRequest request;
+  request.audience = "title";
+  request.match = "m";
+  request.session_key_hash = Sha256(AsBytes("session"));
+  request.caller = {.measured = true, .executable = Sha256(AsBytes("game"))};
+  world.body.request = request;
+  const AttestReply alone = world.Attest();
+  CHECK(alone.result_token.empty());
+  REQUIRE(alone.token_refusal.has_value());
+  CHECK(alone.token_refusal->code == "audience_not_authorised");
+  world.body.runtime.gate = GateState::kEnforce;
+  CHECK_FALSE(world.Attest().result_token.empty());
+  world.body.runtime.gate = GateState::kBroken;
+  CHECK(world.Attest().result_token.empty());
+  world.body.request->server_nonce = MakeServerNonce(Buffer(32, 7), "title", "m", Buffer(16, 1), request.session_key_hash);
+  const AttestReply by_nonce = world.Attest();
+  const KeySet keys = KeySet::ParseJwks(world.issuer.jwks()).value();
+  Buffer scratch(by_nonce.result_token.size());
+  const JwsCheck check = VerifyJws(keys, by_nonce.result_token, kResultTokenType, scratch);
+  REQUIRE(check.fault == JwsFault::kNone);
+  CHECK_FALSE(DecodeResultClaims(check.jws.payload).value().caller.measured);
+}
+
 TEST_CASE("a PCR that the policy does not list contradicts with both values in the reason") {
   World world;
   const Response response = world.Send(world.Make(world.Ask(), [](auto& fields, auto& evidence) {
