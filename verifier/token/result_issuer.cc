@@ -37,7 +37,13 @@ Result<ResultIssuer> ResultIssuer::Create(IssuerKeys keys, std::string issuer) {
   if (current.type() != KeyType::kP256) return MakeError(Code::kConfig, "the result signing key must be EC P-256 (ES256)");
   ASSAY_TRY(std::string kid, JwkThumbprint(current));
   std::vector<const PublicKey*> published = {&current};
-  for (const auto& key : keys.also_published) published.push_back(&key);
+  std::vector<Digest> known = {current.SpkiDigest()};
+  for (const auto& key : keys.also_published) {
+    // Each key once: verifiers of tokens refuse a set in which two keys share a kid.
+    if (std::find(known.begin(), known.end(), key.SpkiDigest()) != known.end()) continue;
+    known.push_back(key.SpkiDigest());
+    published.push_back(&key);
+  }
   ASSAY_TRY(std::string jwks, JwksJson(published));
   return ResultIssuer(std::move(keys), std::move(issuer), std::move(kid), std::move(jwks));
 }

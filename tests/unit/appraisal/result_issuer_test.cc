@@ -98,6 +98,15 @@ TEST_CASE("a token verifies under the published keys and says what was asked") {
   CHECK(host.host_token->aik_scheme == SignatureScheme::kEcdsaP256Sha256);
 }
 
+TEST_CASE("a key that is published twice stands in the set once") {
+  const PrivateKey signing = PrivateKey::Generate(KeyType::kP256).value();
+  IssuerKeys keys{.signing = PrivateKey::FromPem(AsText(signing.Pem().view())).value(), .also_published = {}, .device_master = Secret::CopyOf(Buffer(32, 9)), .device_key_version = 1};
+  keys.also_published.push_back(signing.Public().value());
+  keys.also_published.push_back(PrivateKey::Generate(KeyType::kP256).value().Public().value());
+  const ResultIssuer issuer = ResultIssuer::Create(std::move(keys), "https://verifier").value();
+  CHECK(KeySet::ParseJwks(issuer.jwks()).value().entries().size() == 2);
+}
+
 TEST_CASE("device ids are stable, and differ between titles, tenants and machines") {
   Case c;
   config::Title other;
