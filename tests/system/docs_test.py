@@ -36,7 +36,7 @@ def check_tests(faults):
         if not row.startswith("| "):
             continue
         content = None
-        for path, name in re.findall(r'`((?:unit|fault)/[^`]+)`|"([^"]+)"', row):
+        for path, name in re.findall(r'`((?:unit|fault|system)/[^`]+)`|"([^"]+)"', row):
             if path:
                 content = read("tests/" + path) if os.path.exists(os.path.join(ROOT, "tests", path)) else None
                 if content is None:
