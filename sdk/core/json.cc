@@ -86,6 +86,24 @@ std::optional<std::int64_t> JsonValue::Int() const noexcept {
   return number;
 }
 
+std::optional<double> JsonValue::Double() const noexcept {
+  const element value = FromToken(token_);
+  double number = 0;
+  if (value.get_double().get(number) != simdjson::SUCCESS) return std::nullopt;  // converts integers
+  constexpr double kInt64 = 9223372036854775808.0;  // 2^63: the conversion back is defined below it
+  std::int64_t whole = 0;
+  if (value.type() == element_type::INT64) {
+    if (value.get_int64().get(whole) != simdjson::SUCCESS || number >= kInt64) return std::nullopt;
+    if (static_cast<std::int64_t>(number) != whole) return std::nullopt;
+  }
+  std::uint64_t large = 0;
+  if (value.type() == element_type::UINT64) {
+    if (value.get_uint64().get(large) != simdjson::SUCCESS || number >= 2 * kInt64) return std::nullopt;
+    if (static_cast<std::uint64_t>(number) != large) return std::nullopt;
+  }
+  return number;
+}
+
 std::optional<bool> JsonValue::Bool() const noexcept {
   bool flag = false;
   if (FromToken(token_).get_bool().get(flag) != simdjson::SUCCESS) return std::nullopt;

@@ -26,6 +26,7 @@ class JsonValue {
   JsonKind kind() const noexcept;
   std::optional<std::string_view> String() const noexcept;  // unescaped, valid UTF-8
   std::optional<std::int64_t> Int() const noexcept;         // written without fraction or exponent
+  std::optional<double> Double() const noexcept;            // any number; an integer only when no digit is lost
   std::optional<bool> Bool() const noexcept;
 
   // Calls visit(name, value) for each member, or visit(value) for each element, until it returns false. False when
