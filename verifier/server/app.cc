@@ -30,6 +30,7 @@ namespace {
 constexpr std::size_t kCachedAiks = 1U << 16;
 constexpr unsigned kWorkers = 2;
 constexpr std::size_t kWorkQueue = 1024;
+constexpr std::size_t kOperatorQueue = 4096;  // above the transport's limit of operator connections: never full
 
 std::uint64_t NowMs() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
@@ -200,7 +201,7 @@ class Verifier final : public App {
             .host_changed = [this](const Digest& host) { aiks_.ForgetHost(host); },
             .host_forgotten = [this](const Digest& host) { fence_.ForgetEnrollment(host); },
             .status = [this] { return StatusLines(); }, .operator_gid = operator_gid_, .now_ms = NowMs,
-            .run = [this](std::function<void()> work) { if (work_.Run(work) == Queued::kFull) work(); }};
+            .run = [this](std::function<void()> work) { if (operator_work_.Run(work) == Queued::kFull) work(); }};
   }
 
   std::vector<std::pair<std::string, std::string>> StatusLines() const {
@@ -258,7 +259,8 @@ class Verifier final : public App {
   PublicRoutes public_;
   std::unique_ptr<Transport> transport_;
   bool stopped_ = false;
-  WorkPool work_{kWorkers, kWorkQueue};  // last: what it still runs while it ends may use everything above
+  WorkPool operator_work_{1, kOperatorQueue};  // apart: operators wait for barriers, machines must not wait for them
+  WorkPool work_{kWorkers, kWorkQueue};        // last: what it still runs while it ends may use everything above
 };
 
 }  // namespace
