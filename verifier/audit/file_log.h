@@ -19,6 +19,9 @@
 
 namespace assay::audit {
 
+// One barrier and what it covered.
+struct BatchSeen { std::uint64_t records = 0; std::uint64_t bytes = 0; double barrier_seconds = 0; };
+
 struct LogOptions {
   std::string directory;                     // made 0700 when missing; its parent exists
   std::uint64_t segment_bytes = 32U << 20;   // at least 2 * max_record + 4 KiB, at most kMaxSegmentBytes
@@ -29,6 +32,8 @@ struct LogOptions {
   // The store's AuditMark: a trail that ends below it has lost acknowledged records and is refused.
   std::uint64_t acknowledged = 0;
   RecordVisitor visit;                       // sees every verified record while the trail is opened
+  // After each barrier, before its records are acknowledged, on the writer's thread: must neither block nor throw.
+  std::function<void(const BatchSeen&)> observe = {};
 };
 
 class FileAuditLog final : public AuditLog {

@@ -82,7 +82,14 @@ struct RestoredClocks {
   }
 };
 
-Result<std::unique_ptr<audit::FileAuditLog>> OpenTrail(const config::VerifierConfig& config, store::Store& store, RestoredClocks& clocks) {
+// The log and what is measured of it.
+struct Trail {
+  std::unique_ptr<Histogram> barriers = std::make_unique<Histogram>(std::vector<double>{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5});
+  std::unique_ptr<Histogram> batches = std::make_unique<Histogram>(std::vector<double>{1, 2, 4, 8, 16, 32, 64, 128, 256, 1024});
+  std::unique_ptr<audit::FileAuditLog> log;  // last: its thread writes to the others
+};
+
+Result<Trail> OpenTrail(const config::VerifierConfig& config, store::Store& store, RestoredClocks& clocks) {
   ASSAY_TRY(const std::vector<store::ClockRow> rows, store.Clocks());
   for (const auto& row : rows) {
     clocks.last[row.host_id] = {.clock = row.clock_ms, .reset_count = row.reset_count, .restart_count = row.restart_count, .safe = true};
@@ -94,9 +101,14 @@ Result<std::unique_ptr<audit::FileAuditLog>> OpenTrail(const config::VerifierCon
   options.directory = config.state_dir + "/audit";
   ASSAY_TRY(options.acknowledged, store.AuditMark());
   options.visit = [&clocks](const audit::RecordView& record) { clocks.Visit(record.sequence, record.json); };
-  ASSAY_TRY(auto log, audit::FileAuditLog::Open(std::move(options), std::move(keys)));
+  Trail trail;
+  options.observe = [barriers = trail.barriers.get(), batches = trail.batches.get()](const audit::BatchSeen& seen) {
+    barriers->Observe(seen.barrier_seconds);
+    batches->Observe(static_cast<double>(seen.records));
+  };
+  ASSAY_TRY(trail.log, audit::FileAuditLog::Open(std::move(options), std::move(keys)));
   if (clocks.fault) return *clocks.fault;
-  return log;
+  return trail;
 }
 
 Status RestoreGenerations(store::Store& store, attest::Fence& fence) {
@@ -117,19 +129,19 @@ Status RestoreGenerations(store::Store& store, attest::Fence& fence) {
 // completion before it, the work pool finishes what those queued, then all goes in reverse.
 class Verifier final : public App {
  public:
-  Verifier(const config::VerifierConfig& config, LoadedPolicy policy, std::unique_ptr<store::SqliteStore> store, std::unique_ptr<audit::AuditLog> log,
+  Verifier(const config::VerifierConfig& config, LoadedPolicy policy, std::unique_ptr<store::SqliteStore> store, Trail trail,
            token::ResultIssuer issuer, enrollment::EnrollmentCa ca)
-      : config_(config), policy_(std::move(policy)), store_(std::move(store)), log_(std::move(log)), issuer_(std::move(issuer)), ca_(std::move(ca)),
+      : config_(config), policy_(std::move(policy)), store_(std::move(store)), trail_(std::move(trail)), issuer_(std::move(issuer)), ca_(std::move(ca)),
         aiks_(*store_, kCachedAiks), verdicts_(*store_),
         limits_({.per_source = static_cast<std::uint32_t>(config.begin_per_source_minute), .per_ek = static_cast<std::uint32_t>(config.begin_per_ek_minute),
                  .global = static_cast<std::uint32_t>(config.begin_global_minute)},
                 SteadyMs),
         service_({.store = store_.get(), .ca = &ca_, .tickets = &tickets_, .limits = &limits_, .policy = [this] { return policy_.Enrollment(); },
                   .clock_ms = [] { return static_cast<std::int64_t>(NowMs()); }}),
-        attestation_({.aiks = aiks_, .fence = fence_, .challenges = challenges_, .audit = *log_, .verdicts = verdicts_, .policy = policy_, .issuer = issuer_,
+        attestation_({.aiks = aiks_, .fence = fence_, .challenges = challenges_, .audit = *trail_.log, .verdicts = verdicts_, .policy = policy_, .issuer = issuer_,
                       .consent_used = [this](const Digest& host, std::function<void()> then) { ForgetConsent(host, std::move(then)); }},
                      {.challenge_lifetime_ms = config.challenge_lifetime_ms, .reattest_interval_ms = config.reattest_interval_ms, .now_ms = NowMs}),
-        enroll_({.service = service_, .attestation = attestation_, .fence = fence_, .aiks = aiks_, .audit = *log_, .work = work_, .now_ms = NowMs}),
+        enroll_({.service = service_, .attestation = attestation_, .fence = fence_, .aiks = aiks_, .audit = *trail_.log, .work = work_, .now_ms = NowMs}),
         operators_(OperatorDepsOf()),
         public_({.issuer = issuer_, .store = *store_, .ready = [this] { return Readiness(); }, .metrics = metrics_, .work = work_, .now_ms = NowMs}) {}
 
@@ -160,7 +172,7 @@ class Verifier final : public App {
       Record("policy_refused", prepared.error().detail);
       return prepared.error();
     }
-    const auto recorded = log_->AppendAndWait(EncodeRecord(SystemRecord{"policy_loaded", prepared->old_digest + " -> " + prepared->new_digest, NowMs()}));
+    const auto recorded = trail_.log->AppendAndWait(EncodeRecord(SystemRecord{"policy_loaded", prepared->old_digest + " -> " + prepared->new_digest, NowMs()}));
     if (!recorded.ok()) return recorded.error();
     prepared->apply();
     return Ok();
@@ -175,7 +187,7 @@ class Verifier final : public App {
 
  private:
   void Record(std::string_view event, std::string detail) {
-    (void)log_->AppendAndWait(EncodeRecord(SystemRecord{event, std::move(detail), NowMs()}));  // a stopped log shows in readiness
+    (void)trail_.log->AppendAndWait(EncodeRecord(SystemRecord{event, std::move(detail), NowMs()}));  // a stopped log shows in readiness
   }
 
   Result<PreparedPolicy> PreparePolicy() {
@@ -196,7 +208,7 @@ class Verifier final : public App {
   }
 
   OperatorDeps OperatorDepsOf() {
-    return {.store = *store_, .audit = *log_, .prepare_policy = [this] { return PreparePolicy(); },
+    return {.store = *store_, .audit = *trail_.log, .prepare_policy = [this] { return PreparePolicy(); },
             .accept_reset = [this](const Digest& host) { fence_.AcceptReset(host, true); return Ok(); },
             .host_changed = [this](const Digest& host) { aiks_.ForgetHost(host); },
             .host_forgotten = [this](const Digest& host) { fence_.ForgetEnrollment(host); },
@@ -212,7 +224,20 @@ class Verifier final : public App {
             {"contraindicated", std::to_string(counts.judged_contraindicated.value())}, {"refused", std::to_string(counts.refused.value())}};
   }
 
-  Status Readiness() const { return log_->Health(); }
+  Status Readiness() const { return trail_.log->Health(); }
+
+  void DescribeTrail() {
+    const auto read = [this](std::uint64_t audit::FileAuditLog::Stats::*field) { return [this, field] { return static_cast<double>(trail_.log->stats().*field); }; };
+    using Stats = audit::FileAuditLog::Stats;
+    metrics_.AddCounter("assay_audit_records_total", "Records made durable.", "", read(&Stats::records));
+    metrics_.AddCounter("assay_audit_batches_total", "Barriers that covered them.", "", read(&Stats::batches));
+    metrics_.AddCounter("assay_audit_bytes_total", "Bytes of records on disk, frames included.", "", read(&Stats::bytes));
+    metrics_.AddCounter("assay_audit_busy_total", "Records refused because the queue was full.", "", read(&Stats::refused));
+    metrics_.AddGauge("assay_audit_queue", "Records waiting for the writer.", "", read(&Stats::queued));
+    metrics_.AddGauge("assay_audit_segment", "Number of the segment that grows.", "", read(&Stats::segment));
+    metrics_.AddHistogram("assay_audit_barrier_seconds", "Write and fdatasync of one batch.", "", *trail_.barriers);
+    metrics_.AddHistogram("assay_audit_batch_records", "Records under one barrier.", "", *trail_.batches);
+  }
 
   void DescribeMetrics() {
     const auto& counts = attestation_.counts();
@@ -232,6 +257,7 @@ class Verifier final : public App {
     counter("assay_enrollments_total", "", "{outcome=\"renewed\"}", enrolled.renewed);
     counter("assay_enrollments_total", "", "{outcome=\"refused\"}", enrolled.refused);
     metrics_.AddGauge("assay_ready", "1 while the audit trail takes records.", "", [this] { return Readiness().ok() ? 1.0 : 0.0; });
+    DescribeTrail();
     counter("assay_store_faults_total", "Store writes that failed where no answer waited for them.", "", store_faults_);
     metrics_.AddGauge("assay_verdict_write_failures", "Store writes of verdict rows that failed in a row.", "",
                       [this] { return static_cast<double>(verdicts_.failures()); });
@@ -241,7 +267,7 @@ class Verifier final : public App {
   const std::optional<std::uint32_t> operator_gid_ = GroupId(config_.operator_group);
   PolicyHolder policy_;
   std::unique_ptr<store::SqliteStore> store_;
-  std::unique_ptr<audit::AuditLog> log_;
+  Trail trail_;
   token::ResultIssuer issuer_;
   enrollment::EnrollmentCa ca_;
   store::AikCache aiks_;
@@ -274,8 +300,8 @@ Result<std::unique_ptr<App>> App::Start(const config::VerifierConfig& config) {
   ASSAY_TRY(enrollment::EnrollmentCa ca, enrollment::EnrollmentCa::LoadOrCreate(config.keys_dir, static_cast<std::int64_t>(NowMs() / 1000)));
   ASSAY_TRY(auto store, store::SqliteStore::Open({.path = config.state_dir + "/store.sqlite"}));
   RestoredClocks clocks;
-  ASSAY_TRY(auto log, OpenTrail(config, *store, clocks));
-  auto verifier = std::make_unique<Verifier>(config, std::move(policy), std::move(store), std::move(log), std::move(issuer), std::move(ca));
+  ASSAY_TRY(auto trail, OpenTrail(config, *store, clocks));
+  auto verifier = std::make_unique<Verifier>(config, std::move(policy), std::move(store), std::move(trail), std::move(issuer), std::move(ca));
   for (const auto& [host, clock] : clocks.last) verifier->fence().Restore(host, clock);
   for (const auto& [host, generation] : clocks.generations) verifier->fence().SetGeneration(host, generation);
   ASSAY_CHECK_OK(verifier->Serve());

@@ -260,5 +260,28 @@ TEST_CASE("options that cannot work are refused") {
   CHECK(FileAuditLog::Open(trail.options, trail.keys).error().code == Code::kConfig);
 }
 
+TEST_CASE("each barrier is observed with the records and bytes that it made durable") {
+  Trail trail;
+  std::uint64_t records = 0, bytes = 0, batches = 0;
+  double slowest = 0;
+  trail.options.observe = [&](const BatchSeen& seen) {
+    ++batches;
+    records += seen.records;
+    bytes += seen.bytes;
+    slowest = std::max(slowest, seen.barrier_seconds);
+  };
+  const auto log = trail.Open();
+  std::uint64_t seen_before_answer = 0;
+  for (int i = 0; i < 5; ++i) {
+    REQUIRE(log->AppendAndWait(test::Record(i)).ok());
+    seen_before_answer += records == static_cast<std::uint64_t>(i) + 1 ? 1 : 0;
+  }
+  CHECK(seen_before_answer == 5);
+  const FileAuditLog::Stats stats = log->stats();
+  CHECK(batches == stats.batches);
+  CHECK(bytes == stats.bytes);
+  CHECK(slowest > 0);
+}
+
 }  // namespace
 }  // namespace assay::audit
