@@ -27,9 +27,9 @@ bool WriterRuns(Directory& directory) {
   return !held.ok() && held.error().code == Code::kBusy;  // ours is given back when the file closes
 }
 
-Result<TrailResult> WalkSettled(Directory& directory, const AuditKeys& keys) {
+Result<TrailResult> WalkSettled(Directory& directory, const AuditKeys& keys, const RecordVisitor& visit) {
   for (int attempt = 1;; ++attempt) {
-    ASSAY_TRY(TrailResult walk, WalkTrail(directory, keys, {}));
+    ASSAY_TRY(TrailResult walk, WalkTrail(directory, keys, visit));
     if (!MayPass(walk) || attempt == kAttempts || !WriterRuns(directory)) return walk;
     std::this_thread::sleep_for(kPause);
   }
@@ -49,7 +49,7 @@ void AddNotes(Directory& directory, const TrailResult& walk, VerifyReport& repor
 
 Result<VerifyReport> VerifyTrail(const VerifyOptions& options, const AuditKeys& keys) {
   ASSAY_TRY(const std::unique_ptr<Directory> directory, OpenAnyDirectory(options.directory));
-  ASSAY_TRY(TrailResult walk, WalkSettled(*directory, keys));
+  ASSAY_TRY(TrailResult walk, WalkSettled(*directory, keys, {}));
   if (walk.segments == 0) return MakeError(Code::kNotFound, options.directory + " holds no segment of an audit trail");
   VerifyReport report{.directory = options.directory,
                       .log_id = keys.log_id(),
@@ -71,6 +71,20 @@ Result<VerifyReport> VerifyTrail(const VerifyOptions& options, const AuditKeys& 
   report.faults = std::move(walk.faults.faults);
   report.faults_left_off = walk.faults.left_off;
   return report;
+}
+
+Status VisitRecords(const std::string& directory, const AuditKeys& keys, const RecordRange& range, const RecordVisitor& visit) {
+  ASSAY_TRY(const std::unique_ptr<Directory> opened, OpenAnyDirectory(directory));
+  std::uint64_t seen = 0;  // a walk that is repeated visits again
+  const auto once = [&](const RecordView& record) {
+    if (record.sequence <= seen) return;
+    seen = record.sequence;
+    if (record.sequence >= range.first && record.sequence <= range.last) visit(record);
+  };
+  ASSAY_TRY(const TrailResult walk, WalkSettled(*opened, keys, once));
+  if (walk.segments == 0) return MakeError(Code::kNotFound, directory + " holds no segment of an audit trail");
+  if (!walk.faults.empty() && walk.end.next <= range.last) return MakeError(Code::kMalformed, "audit trail: " + walk.faults.faults.front().ToString());
+  return Ok();
 }
 
 Status ReplayRecords(const std::string& directory, const AuditKeys& keys, const RecordVisitor& visit) {

@@ -34,6 +34,12 @@ Result<VerifyReport> VerifyTrail(const VerifyOptions& options, const AuditKeys& 
 std::string ReportJson(const VerifyReport& report);  // one object on one line
 std::string ReportText(const VerifyReport& report);
 
+// Verified records in order, by sequence, both ends included. Beside a running log: up to what it has written, of which
+// the last batch may not be acknowledged yet. An Error at the first fault anywhere in front of the end of the range,
+// naming it, after the records before it were visited.
+struct RecordRange { std::uint64_t first = 1; std::uint64_t last = UINT64_MAX; };
+Status VisitRecords(const std::string& directory, const AuditKeys& keys, const RecordRange& range, const RecordVisitor& visit);
+
 // Every verified record in order; an Error at the first fault, naming it, after the records before it were visited.
 Status ReplayRecords(const std::string& directory, const AuditKeys& keys, const RecordVisitor& visit);
 

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 
+#include "verifier/audit/verify.h"
 #include "verifier/ctl/operator_client.h"
 
 namespace assay::ctl {
@@ -28,6 +31,12 @@ Outcome<Shown> ShowStatus(OperatorClient& client);
 
 // Offline, on files.
 Outcome<Shown> PolicyCheck(const std::string& path);
+struct AuditSource { std::string directory; std::string key_file; };  // no key file: the one beside the trail
+// Takes one line with its newline; false: it could not be written.
+using Sink = std::function<bool(std::string_view)>;
+// {"seq", "segment", "rec": the record's exact bytes} a line, as the trail is walked: any length in little memory.
+Outcome<Shown> AuditExport(const AuditSource& source, const audit::RecordRange& range, const Sink& sink);
+Outcome<Shown> AuditTail(const AuditSource& source, std::size_t count);   // the same lines, of the last `count` records
 Outcome<Shown> AuditVerify(const std::string& directory, const std::string& key_file);
 
 // "90s", "30m", "24h", "7d" as seconds. kMalformed.

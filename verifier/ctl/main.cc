@@ -21,6 +21,7 @@ constexpr char kAbout[] =
     "  assayctl hosts explain 3f9a1c20            why the newest verdict is what it is, and what to do\n"
     "  assayctl policy check policy.toml\n"
     "  assayctl audit verify /var/lib/assay-verifier/audit --key audit.key\n"
+    "  assayctl audit export /var/lib/assay-verifier/audit --key audit.key --from 1000 --to 2000\n"
     "\n"
     "A HOST is its id, or at least 8 digits that begin exactly one. Every change needs --reason and is in the audit\n"
     "trail before it is answered; so is every read of host data.";
@@ -34,11 +35,14 @@ struct Options {
   bool json = false;
   std::string host, other, reason, path, key, ttl = "24h";
   unsigned limit = 10;
+  std::uint64_t from = 1, to = UINT64_MAX;
 };
 
 // What the command line chose; runs after parsing.
 using Action = std::function<Outcome<Shown>(const Options&)>;
 using Online = std::function<Outcome<Shown>(OperatorClient&, const Options&)>;
+
+bool ToOutput(std::string_view line) { return std::fwrite(line.data(), 1, line.size(), stdout) == line.size(); }
 
 Action OverSocket(Online online) {
   return [online = std::move(online)](const Options& o) { return online(*ConnectOperator(o.socket), o); };
@@ -86,6 +90,19 @@ void AddOthers(CLI::App& app, Options& o, Action& action) {
   verify->add_option("directory", o.path, "the trail's directory")->required();
   verify->add_option("--key", o.key, "the trail's key file (default: the one beside the trail)");
   verify->callback([&] { action = [](const Options& with) { return AuditVerify(with.path, with.key); }; });
+  const auto add_source = [&o](CLI::App* command) {
+    command->add_option("directory", o.path, "the trail's directory")->required();
+    command->add_option("--key", o.key, "the trail's key file (default: the one beside the trail)");
+  };
+  CLI::App* tail = audit->add_subcommand("tail", "the last records, verified, one JSON object a line");
+  add_source(tail);
+  tail->add_option("-n,--lines", o.limit, "how many (default 10)")->check(CLI::Range(1U, 100'000U));
+  tail->callback([&] { action = [](const Options& with) { return AuditTail({with.path, with.key}, with.limit); }; });
+  CLI::App* xport = audit->add_subcommand("export", "verified records to standard output, one JSON object a line");
+  add_source(xport);
+  xport->add_option("--from", o.from, "first sequence");
+  xport->add_option("--to", o.to, "last sequence");
+  xport->callback([&] { action = [](const Options& with) { return AuditExport({with.path, with.key}, {with.from, with.to}, ToOutput); }; });
   CLI::App* tokens = app.add_subcommand("tokens", "enrollment tokens");
   tokens->require_subcommand(1);
   CLI::App* create = tokens->add_subcommand("create-enrollment", "a one-time token for one enrollment, shown once");
@@ -120,6 +137,11 @@ int Print(const Options& o, const Outcome<Shown>& outcome) {
     return static_cast<int>(failure->exit);
   }
   const auto& shown = std::get<Shown>(outcome);
+  if (shown.json.is_null()) {  // it was written as it was found
+    if (std::fflush(stdout) == 0) return static_cast<int>(shown.exit);
+    std::fprintf(stderr, "the output could not be written\n");
+    return static_cast<int>(Exit::kInternal);
+  }
   std::printf("%s", o.json ? (shown.json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n").c_str() : shown.text.c_str());
   return static_cast<int>(shown.exit);
 }

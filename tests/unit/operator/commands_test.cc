@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -178,6 +179,46 @@ TEST_CASE("a policy file is checked by the verifier's own parser") {
   CHECK(Bad(PolicyCheck(path)).detail.find("policy.toml") != std::string::npos);
   CHECK_FALSE(std::holds_alternative<Shown>(PolicyCheck(pattern + "/none.toml")));
   std::filesystem::remove_all(pattern);
+}
+
+TEST_CASE("tail and export show verified records as they are, by range, and nothing behind a fault") {
+  const test::TempDir dir;
+  const std::string key = dir / "audit.key", trail = dir / "audit";
+  audit::LogOptions options;
+  options.directory = trail;
+  auto log = audit::FileAuditLog::Open(std::move(options), audit::AuditKeys::Create(key).value()).value();
+  for (int i = 3; i < 9; ++i) REQUIRE(*log->AppendAndWait("{\"type\":\"test\",\"n\":" + std::to_string(i) + "}") == static_cast<std::uint64_t>(i));
+  std::string out;
+  const Sink sink = [&out](std::string_view line) { return out += line, true; };
+  // Beside the running log.
+  CHECK(Good(AuditExport({trail, key}, {4, 6}, sink)).json.is_null());
+  const std::string line4 = "{\"seq\":4,\"segment\":1,\"rec\":{\"type\":\"test\",\"n\":4}}\n";
+  CHECK(out.starts_with(line4));
+  CHECK(std::count(out.begin(), out.end(), '\n') == 3);
+  const Shown tail = Good(AuditTail({trail, key}, 2));
+  CHECK(tail.json["records"].size() == 2);
+  CHECK(tail.json["records"][1]["rec"]["n"] == 8);
+  CHECK(tail.text.starts_with("{\"seq\":7,"));
+  CHECK(Bad(AuditExport({trail, key}, {6, 4}, sink)).exit == Exit::kUsage);
+  CHECK(Bad(AuditExport({trail, key}, {1, 9}, [](std::string_view) { return false; })).code == "output_failed");
+  CHECK(Bad(AuditTail({dir / "none", key}, 2)).exit == Exit::kNotFound);
+  log.reset();
+  const std::string segment = trail + "/" + audit::SegmentName(1);
+  std::fstream file(segment, std::ios::in | std::ios::out | std::ios::binary);
+  std::string content((std::istreambuf_iterator<char>(file)), {});
+  file.clear();
+  file.seekp(static_cast<std::streamoff>(content.find("\"n\":6") + 4));
+  file.put('7');
+  file.close();
+  out.clear();
+  const Failure damaged = Bad(AuditExport({trail, key}, {}, sink));
+  CHECK(damaged.exit == Exit::kCheckFailed);
+  CHECK(damaged.detail.find("altered in segment 1, record 6") != std::string::npos);
+  CHECK(std::count(out.begin(), out.end(), '\n') == 3);
+  out.clear();
+  CHECK(Good(AuditExport({trail, key}, {4, 5}, sink)).exit == Exit::kDone);  // in front of the damage
+  CHECK(out.starts_with(line4));
+  CHECK(Bad(AuditTail({trail, key}, 2)).code == "audit_damaged");
 }
 
 TEST_CASE("a trail verifies, and one flipped byte is located") {
