@@ -12,7 +12,7 @@
 
 namespace assay::test {
 
-class MemoryStore final : public store::Store {
+class MemoryStore : public store::Store {
  public:
   std::map<Digest, store::HostRow> hosts;
   std::map<Digest, store::AikRow> aiks;

@@ -8,6 +8,7 @@
 namespace assay::server {
 namespace {
 
+constexpr char kJose[] = "application/jose";
 constexpr std::int64_t kRevocationLifetime = 3600;  // seconds: how old a list a game server may go on using
 
 Response Text(unsigned status, std::string_view type, std::string_view text) {
@@ -22,21 +23,30 @@ bool IsLoopback(std::string_view source) { return source.starts_with("127.") || 
 
 }  // namespace
 
+std::optional<std::string> PublicRoutes::FreshRevocations(std::int64_t now) const {
+  const std::lock_guard lock(mutex_);
+  return list_at_ == now ? std::optional<std::string>(list_) : std::nullopt;
+}
+
 Response PublicRoutes::Revocations() {
   const auto now = static_cast<std::int64_t>(deps_.now_ms() / 1000);
+  if (const auto made = FreshRevocations(now)) return Text(200, kJose, *made);
   const auto rows = deps_.store.Revocations(now);
   if (!rows.ok()) return ErrorResponse(503, "store_unavailable", rows.error().detail, "try again later", false);
   RevocationList list;
   list.issued_at = now;
   list.expires_at = now + kRevocationLifetime;
-  list.number = static_cast<std::uint64_t>(now);  // rises with time; lists made within one second are alike
+  list.number = static_cast<std::uint64_t>(now);  // rises with time; one list a second
   for (const auto& row : *rows) {
     if (row.kind == "token") list.token_ids.push_back(row.value);
     else if (row.kind == "device") list.device_ids.push_back(row.value);
   }
   const auto signed_list = deps_.issuer.SignRevocations(list);
   if (!signed_list.ok()) return ErrorResponse(503, "token_unavailable", signed_list.error().detail, "try again later", false);
-  return Text(200, "application/jose", *signed_list);
+  const std::lock_guard lock(mutex_);
+  list_ = *signed_list;
+  list_at_ = now;
+  return Text(200, kJose, list_);
 }
 
 std::vector<Route> PublicRoutes::Routes() {
@@ -51,6 +61,7 @@ std::vector<Route> PublicRoutes::Routes() {
     });
     get(route::kJwks, [this](const Request&, const Responder& respond) { respond(Text(200, "application/jwk-set+json", deps_.issuer.jwks())); });
     get(route::kRevocations, [this](const Request&, const Responder& respond) {
+      if (const auto made = FreshRevocations(static_cast<std::int64_t>(deps_.now_ms() / 1000))) return respond(Text(200, kJose, *made));
       const Queued queued = deps_.work.Run([this, respond] { respond(Revocations()); });
       if (queued == Queued::kFull) respond(ErrorResponse(503, "busy", "too many requests wait for the store", "try again later", false));
     });

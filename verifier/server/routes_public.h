@@ -2,7 +2,11 @@
 // What anyone may read: liveness, readiness, keys, revocations; and metrics for loopback and operators.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "verifier/server/http.h"
@@ -30,7 +34,12 @@ class PublicRoutes {
 
  private:
   Response Revocations();
+  std::optional<std::string> FreshRevocations(std::int64_t now) const;
   PublicDeps deps_;
+  // One list a second is read and signed, however many ask: strangers may ask as often as they like.
+  mutable std::mutex mutex_;
+  std::string list_;             // signed
+  std::int64_t list_at_ = 0;     // seconds since the epoch
 };
 
 }  // namespace assay::server
