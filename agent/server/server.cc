@@ -173,7 +173,9 @@ void Server::OnFrame(Connection& connection, Bytes frame) {
   }
   const RequestRow* row = FindRow(local::KindOf(*request));
   if (row == nullptr || !IsPermitted(*row, connection.caller)) {
-    Refuse(connection, MakeError(Code::kDenied, "this request is not for user " + std::to_string(connection.caller.uid)));
+    const bool relays = row != nullptr && row->permit == Permit::kRelay;
+    Refuse(connection, MakeError(Code::kDenied, "this request is not for user " + std::to_string(connection.caller.uid) +
+                                                    (relays ? ": it is for the user that relay_user in the agent's configuration names" : ": it is for root")));
     return;
   }
   if (frame.size() > row->max_size) {
