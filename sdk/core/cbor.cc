@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/core/cbor.h"
 
+#include <bit>
+
 namespace assay {
 namespace {
 
@@ -14,11 +16,23 @@ constexpr std::uint8_t kFalse = 0xF4;
 constexpr std::uint8_t kTrue = 0xF5;
 constexpr std::uint8_t kNull = 0xF6;
 
+// Nearly all text is ASCII: eight bytes are looked at together. At most seven ASCII bytes may follow what it counts.
+std::size_t AsciiPrefix(Bytes bytes) noexcept {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080;
+  std::size_t at = 0;
+  for (; bytes.size() - at >= sizeof(std::uint64_t); at += sizeof(std::uint64_t)) {
+    std::array<std::uint8_t, sizeof(std::uint64_t)> word;
+    std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), word.size(), word.begin());
+    if ((std::bit_cast<std::uint64_t>(word) & kHighBits) != 0) break;
+  }
+  return at;
+}
+
 }  // namespace
 
 bool IsUtf8(std::string_view text) noexcept {
   const Bytes b = AsBytes(text);
-  std::size_t i = 0;
+  std::size_t i = AsciiPrefix(b);
   while (i < b.size()) {
     const std::uint8_t lead = b[i];
     if (lead < 0x80) {
@@ -44,8 +58,8 @@ bool IsUtf8(std::string_view text) noexcept {
 }
 
 CborKind CborReader::Peek() const noexcept {
-  if (!reader_.ok() || reader_.AtEnd()) return CborKind::kEnd;
-  const std::uint8_t major = reader_.Rest()[0] >> 5;
+  if (!ok() || AtEnd()) return CborKind::kEnd;
+  const std::uint8_t major = input_[position_] >> 5;
   switch (major) {
     case kMajorUint: return CborKind::kUint;
     case kMajorNegative: return CborKind::kNegative;
@@ -59,86 +73,72 @@ CborKind CborReader::Peek() const noexcept {
 }
 
 CborReader::Head CborReader::ReadHead() noexcept {
-  const std::uint8_t first = reader_.U8();
+  const Bytes one = Take(1);
+  const std::uint8_t first = one.empty() ? std::uint8_t{0xFF} : one[0];
   const std::uint8_t major = first >> 5;
   const std::uint8_t info = first & 0x1F;
   if (info < 24) return {major, info};
-  std::uint64_t value = 0;
-  std::uint64_t smallest = 0;  // what must not have fitted a shorter head
-  switch (info) {
-    case 24: value = reader_.U8(); smallest = 24; break;
-    case 25: value = reader_.U16Be(); smallest = 0x100; break;
-    case 26: value = reader_.U32Be(); smallest = 0x10000; break;
-    case 27: value = reader_.U64Be(); smallest = 0x100000000; break;
-    default: reader_.Fail(); return {major, 0};  // indefinite or reserved
+  if (info > 27) {  // indefinite, reserved, or nothing left
+    Fail();
+    return {major, 0};
   }
-  if (value < smallest) reader_.Fail();
+  const Bytes number = Take(std::size_t{1} << (info - 24));
+  std::uint64_t value = 0;
+  for (const std::uint8_t byte : number) value = value << 8 | byte;
+  // The least that does not fit the next shorter head.
+  const std::uint64_t smallest = info == 24 ? 24 : std::uint64_t{1} << (4U << (info - 24));
+  if (value < smallest) Fail();
   return {major, value};
 }
 
-std::uint64_t CborReader::Expect(std::uint8_t major, std::uint64_t limit) noexcept {
+std::uint64_t CborReader::ExpectLong(std::uint8_t major, std::uint64_t limit) noexcept {
   const Head head = ReadHead();
-  if (head.major != major || head.value > limit) reader_.Fail();
-  return reader_.ok() ? head.value : 0;
+  if (head.major != major || head.value > limit) Fail();
+  return ok() ? head.value : 0;
 }
-
-std::uint64_t CborReader::Uint(std::uint64_t limit) noexcept { return Expect(kMajorUint, limit); }
 
 std::int64_t CborReader::Int() noexcept {
   const Head head = ReadHead();
-  if ((head.major != kMajorUint && head.major != kMajorNegative) || head.value > INT64_MAX) reader_.Fail();
-  if (!reader_.ok()) return 0;
+  if ((head.major != kMajorUint && head.major != kMajorNegative) || head.value > INT64_MAX) Fail();
+  if (!ok()) return 0;
   const auto value = static_cast<std::int64_t>(head.value);
   return head.major == kMajorUint ? value : -1 - value;
 }
 
-Bytes CborReader::ByteString(std::size_t limit) noexcept { return reader_.Take(Expect(kMajorBytes, limit)); }
-
 std::string_view CborReader::TextString(std::size_t limit) noexcept {
-  const std::string_view text = AsText(reader_.Take(Expect(kMajorText, limit)));
+  const std::string_view text = AsText(Take(Expect(kMajorText, limit)));
   if (!IsUtf8(text)) {
-    reader_.Fail();
+    Fail();
     return {};
   }
   return text;
 }
 
 bool CborReader::Bool() noexcept {
-  const std::uint8_t byte = reader_.U8();
-  if (byte != kTrue && byte != kFalse) reader_.Fail();
-  return reader_.ok() && byte == kTrue;
+  const Bytes one = Take(1);
+  const std::uint8_t byte = one.empty() ? std::uint8_t{0} : one[0];
+  if (byte != kTrue && byte != kFalse) Fail();
+  return ok() && byte == kTrue;
 }
 
 bool CborReader::TryNull() noexcept {
-  if (!reader_.ok() || reader_.AtEnd() || reader_.Rest()[0] != kNull) return false;
-  reader_.Skip(1);
+  if (!ok() || AtEnd() || input_[position_] != kNull) return false;
+  ++position_;
   return true;
-}
-
-std::size_t CborReader::Array(std::size_t limit) noexcept { return Expect(kMajorArray, limit); }
-std::size_t CborReader::Map(std::size_t limit) noexcept { return Expect(kMajorMap, limit); }
-
-Digest CborReader::Digest32() noexcept {
-  Digest out{};
-  const Bytes bytes = ByteString(kSha256Size);
-  if (bytes.size() != kSha256Size) reader_.Fail();
-  else CopyBytes(bytes, out);
-  return out;
 }
 
 std::uint8_t CborReader::Key(int& previous) noexcept {
   const auto key = static_cast<std::uint8_t>(Uint(255));
-  if (static_cast<int>(key) <= previous) reader_.Fail();
+  if (static_cast<int>(key) <= previous) Fail();
   previous = key;
-  return reader_.ok() ? key : 0;
+  return ok() ? key : 0;
 }
 
-void CborReader::ExpectMap(std::size_t pairs) noexcept {
-  if (Map(pairs) != pairs) reader_.Fail();
-}
-
-void CborReader::ExpectKey(std::uint8_t key) noexcept {
-  if (Uint(255) != key) reader_.Fail();
+Status CborReader::Finish(std::string_view what) const {
+  Reader rest(input_);
+  rest.Skip(position_);
+  if (failed_) rest.Fail();
+  return rest.Finish(what);
 }
 
 void CborWriter::Head(std::uint8_t major, std::uint64_t value) {

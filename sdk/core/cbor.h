@@ -6,6 +6,7 @@
 // since a decoder asks for each item by its type and skipping counts its depth.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -17,38 +18,75 @@ enum class CborKind : std::uint8_t { kUint, kNegative, kBytes, kText, kArray, kM
 
 class CborReader {
  public:
-  explicit CborReader(Bytes input) noexcept : reader_(input) {}
+  explicit CborReader(Bytes input) noexcept : input_(input) {}
 
   CborKind Peek() const noexcept;           // kEnd at the end or after a failure
-  std::uint64_t Uint(std::uint64_t limit = UINT64_MAX) noexcept;   // over the limit is a failure
+  std::uint64_t Uint(std::uint64_t limit = UINT64_MAX) noexcept { return Expect(0, limit); }  // over the limit is a failure
   std::int64_t Int() noexcept;
-  Bytes ByteString(std::size_t limit) noexcept;
+  Bytes ByteString(std::size_t limit) noexcept { return Take(Expect(2, limit)); }
   std::string_view TextString(std::size_t limit) noexcept;         // valid UTF-8 or a failure
   bool Bool() noexcept;
   bool TryNull() noexcept;                  // consumes a null when there is one
-  std::size_t Array(std::size_t limit) noexcept;   // number of items that follow
-  std::size_t Map(std::size_t limit) noexcept;     // number of pairs that follow
-  Digest Digest32() noexcept;               // a byte string of exactly 32 bytes
+  std::size_t Array(std::size_t limit) noexcept { return Expect(4, limit); }  // number of items that follow
+  std::size_t Map(std::size_t limit) noexcept { return Expect(5, limit); }    // number of pairs that follow
+  Digest Digest32() noexcept {              // a byte string of exactly 32 bytes
+    Digest out{};
+    const Bytes bytes = ByteString(kSha256Size);
+    if (bytes.size() == kSha256Size) std::copy_n(bytes.begin(), kSha256Size, out.begin());
+    else Fail();
+    return out;
+  }
 
   // Reads map key after map key: `previous` starts at -1 and each key must be greater (deterministic
   // order, no duplicates). Returns the key, at most 255, or fails.
   std::uint8_t Key(int& previous) noexcept;
 
   // For maps whose keys are all required: the number of pairs, then each key in order, must be exactly these.
-  void ExpectMap(std::size_t pairs) noexcept;
-  void ExpectKey(std::uint8_t key) noexcept;
+  void ExpectMap(std::size_t pairs) noexcept {
+    if (Map(pairs) != pairs) Fail();
+  }
+  void ExpectKey(std::uint8_t key) noexcept {
+    if (Uint(255) != key) Fail();
+  }
 
-  void Fail() noexcept { reader_.Fail(); }
-  bool ok() const noexcept { return reader_.ok(); }
-  bool AtEnd() const noexcept { return reader_.AtEnd(); }
-  std::size_t position() const noexcept { return reader_.position(); }
-  Status Finish(std::string_view what) const { return reader_.Finish(what); }
+  void Fail() noexcept { failed_ = true; }
+  bool ok() const noexcept { return !failed_; }
+  bool AtEnd() const noexcept { return position_ == input_.size(); }
+  std::size_t position() const noexcept { return position_; }
+  Status Finish(std::string_view what) const;
 
  private:
   struct Head { std::uint8_t major; std::uint64_t value; };
   Head ReadHead() noexcept;
-  std::uint64_t Expect(std::uint8_t major, std::uint64_t limit) noexcept;
-  Reader reader_;
+  std::uint64_t ExpectLong(std::uint8_t major, std::uint64_t limit) noexcept;
+  // A head of this major type and its value. Most are one or two bytes long: those are decoded in place.
+  std::uint64_t Expect(std::uint8_t major, std::uint64_t limit) noexcept {
+    const std::size_t left = failed_ ? 0 : input_.size() - position_;
+    if (left > 0 && input_[position_] >> 5 == major) {
+      const std::uint8_t info = input_[position_] & 0x1F;
+      if (info < 24 && info <= limit) {
+        ++position_;
+        return info;
+      }
+      if (info == 24 && left > 1 && input_[position_ + 1] >= 24 && input_[position_ + 1] <= limit) {
+        position_ += 2;
+        return input_[position_ - 1];
+      }
+    }
+    return ExpectLong(major, limit);
+  }
+  Bytes Take(std::size_t count) noexcept {
+    if (failed_ || count > input_.size() - position_) {
+      failed_ = true;
+      return {};
+    }
+    position_ += count;
+    return input_.subspan(position_ - count, count);
+  }
+
+  Bytes input_;
+  std::size_t position_ = 0;  // never past the end
+  bool failed_ = false;
 };
 
 class CborWriter {

@@ -53,8 +53,7 @@ void EncodeBoot(CborWriter& out, const BootEvidence& boot) {
   out.Uint(6); out.ByteString(boot.ima_aggregate);
 }
 
-BootEvidence DecodeBoot(CborReader& in) {
-  BootEvidence boot;
+void DecodeBoot(CborReader& in, BootEvidence& boot) {
   in.ExpectMap(6);
   in.ExpectKey(1); boot.firmware_log = in.ByteString(limits::kFirmwareLog);
   in.ExpectKey(2); boot.firmware_known = in.Digest32();
@@ -62,7 +61,6 @@ BootEvidence DecodeBoot(CborReader& in) {
   in.ExpectKey(4); boot.ima_log = in.ByteString(limits::kImaLog);
   in.ExpectKey(5); boot.ima_offset = in.Uint();
   in.ExpectKey(6); boot.ima_aggregate = in.Digest32();
-  return boot;
 }
 
 void EncodeRuntime(CborWriter& out, const RuntimeEvidence& runtime) {
@@ -89,20 +87,29 @@ void EncodeRuntime(CborWriter& out, const RuntimeEvidence& runtime) {
   for (const auto& entry : runtime.log) out.ByteString(entry);
 }
 
-RuntimeEvidence DecodeRuntime(CborReader& in) {
-  RuntimeEvidence runtime;
+// The number of items that follow, with room for as many as the rest of the input can hold.
+template <typename T>
+std::size_t BeginItems(CborReader& in, std::size_t limit, std::size_t input_size, std::vector<T>& items) {
+  const std::size_t count = in.Array(limit);
+  if (in.ok()) items.reserve(std::min(count, input_size - in.position()));
+  return count;
+}
+
+void DecodeRuntime(CborReader& in, std::size_t input_size, RuntimeEvidence& runtime) {
   in.ExpectMap(13);
   in.ExpectKey(1); runtime.agent = in.Digest32();
   in.ExpectKey(2); runtime.bpf_object = in.Digest32();
   in.ExpectKey(3); runtime.gate = static_cast<GateState>(in.Uint(4));
   in.ExpectKey(4); runtime.anchor = static_cast<RuntimeAnchor>(in.Uint(1));
   in.ExpectKey(5);
-  for (std::size_t left = in.Array(limits::kHooks); left > 0 && in.ok(); --left) runtime.hooks.push_back(in.TextString(limits::kShortText));
+  for (std::size_t left = BeginItems(in, limits::kHooks, input_size, runtime.hooks); left > 0 && in.ok(); --left) {
+    runtime.hooks.push_back(in.TextString(limits::kShortText));
+  }
   in.ExpectKey(6); runtime.policy = in.Digest32();
   in.ExpectKey(7); runtime.policy_version = in.Uint();
   in.ExpectKey(8); runtime.scope = in.TextString(limits::kShortText);
   in.ExpectKey(9);
-  for (std::size_t left = in.Array(limits::kCounters); left > 0 && in.ok(); --left) {
+  for (std::size_t left = BeginItems(in, limits::kCounters, input_size, runtime.counters); left > 0 && in.ok(); --left) {
     if (in.Array(2) != 2) in.Fail();
     Counter counter;
     counter.name = in.TextString(limits::kShortText);
@@ -113,8 +120,9 @@ RuntimeEvidence DecodeRuntime(CborReader& in) {
   in.ExpectKey(11); runtime.log_base = in.Digest32();
   in.ExpectKey(12); runtime.log_from = in.Uint();
   in.ExpectKey(13);
-  for (std::size_t left = in.Array(limits::kRuntimeEntries); left > 0 && in.ok(); --left) runtime.log.push_back(in.ByteString(limits::kRuntimeEntry));
-  return runtime;
+  for (std::size_t left = BeginItems(in, limits::kRuntimeEntries, input_size, runtime.log); left > 0 && in.ok(); --left) {
+    runtime.log.push_back(in.ByteString(limits::kRuntimeEntry));
+  }
 }
 
 void EncodePlatform(CborWriter& out, const PlatformEvidence& platform) {
@@ -129,8 +137,7 @@ void EncodePlatform(CborWriter& out, const PlatformEvidence& platform) {
   out.Uint(8); PutTri(out, platform.unprivileged_bpf);
 }
 
-PlatformEvidence DecodePlatform(CborReader& in) {
-  PlatformEvidence platform;
+void DecodePlatform(CborReader& in, PlatformEvidence& platform) {
   in.ExpectMap(8);
   in.ExpectKey(1); platform.secure_boot = GetTri(in);
   in.ExpectKey(2); platform.lockdown = in.TextString(limits::kShortText);
@@ -140,7 +147,6 @@ PlatformEvidence DecodePlatform(CborReader& in) {
   in.ExpectKey(6); platform.taint = in.Uint();
   in.ExpectKey(7); platform.kexec_loaded = GetTri(in);
   in.ExpectKey(8); platform.unprivileged_bpf = GetTri(in);
-  return platform;
 }
 
 void EncodeTokenRequest(CborWriter& out, const TokenRequest& request) {
@@ -239,21 +245,24 @@ Buffer EncodeEvidenceBody(const EvidenceBody& body) {
 
 Result<EvidenceBody> DecodeEvidenceBody(Bytes encoded) {
   CborReader in(encoded);
-  EvidenceBody body;
+  Result<EvidenceBody> decoded{EvidenceBody{}};  // filled where the caller finds it: a body is large to move
+  EvidenceBody& body = *decoded;
   const std::size_t pairs = in.Map(6);
   if (pairs < 5) in.Fail();
   in.ExpectKey(1);
-  if (in.Uint() != kEvidenceVersion && in.ok()) return MakeError(Code::kUnsupported, "evidence of another version than 1");
+  const bool other_version = in.Uint() != kEvidenceVersion && in.ok();
+  if (other_version) in.Fail();
   in.ExpectKey(2); body.attester = in.Digest32();
-  in.ExpectKey(3); body.boot = DecodeBoot(in);
-  in.ExpectKey(4); body.runtime = DecodeRuntime(in);
-  in.ExpectKey(5); body.platform = DecodePlatform(in);
+  in.ExpectKey(3); DecodeBoot(in, body.boot);
+  in.ExpectKey(4); DecodeRuntime(in, encoded.size(), body.runtime);
+  in.ExpectKey(5); DecodePlatform(in, body.platform);
   if (pairs == 6) {
     in.ExpectKey(6);
     body.request = DecodeTokenRequest(in);
   }
-  ASSAY_CHECK_OK(in.Finish("the evidence body"));
-  return body;
+  if (other_version) decoded = MakeError(Code::kUnsupported, "evidence of another version than 1");
+  else if (!in.ok() || !in.AtEnd()) decoded = in.Finish("the evidence body").error();
+  return decoded;
 }
 
 Buffer EncodeEvidence(const Evidence& evidence) {
@@ -275,7 +284,8 @@ Buffer EncodeEvidence(const Evidence& evidence) {
 
 Result<Evidence> DecodeEvidence(Bytes encoded) {
   CborReader in(encoded);
-  Evidence evidence;
+  Result<Evidence> decoded{Evidence{}};
+  Evidence& evidence = *decoded;
   in.ExpectMap(6);
   in.ExpectKey(1); evidence.body = in.ByteString(limits::kEvidenceBody);
   in.ExpectKey(2); evidence.quote = in.ByteString(limits::kAttest);
@@ -298,8 +308,8 @@ Result<Evidence> DecodeEvidence(Bytes encoded) {
     if (item.value.size() != size) in.Fail();
   }
   evidence.pcrs.count = in.ok() ? count : 0;
-  ASSAY_CHECK_OK(in.Finish("evidence"));
-  return evidence;
+  if (!in.ok() || !in.AtEnd()) decoded = in.Finish("evidence").error();
+  return decoded;
 }
 
 }  // namespace assay
