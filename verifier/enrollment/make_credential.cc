@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verifier/enrollment/make_credential.h"
 
+#include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/hmac.h>
-#include <openssl/rsa.h>
+#include <openssl/params.h>
 
 #include <array>
 #include <cstdlib>
@@ -28,18 +29,33 @@ struct Suite {
   std::size_t cipher_key;
 };
 
+const EVP_CIPHER* Aes128Cfb() {  // fetched once for the process
+  static const EVP_CIPHER* const cipher = EVP_CIPHER_fetch(nullptr, "AES-128-CFB", nullptr);
+  if (cipher == nullptr) std::abort();
+  return cipher;
+}
+
 Suite SuiteOf(tpm::EkKind kind) {
   switch (kind) {
     case tpm::EkKind::kRsa2048Low:
-    case tpm::EkKind::kRsa2048High: return {KeyType::kRsa2048, EVP_sha256(), 32, EVP_aes_128_cfb128(), 16};
+    case tpm::EkKind::kRsa2048High: return {KeyType::kRsa2048, EVP_sha256(), 32, Aes128Cfb(), 16};
     case tpm::EkKind::kEccP256Low:
-    case tpm::EkKind::kEccP256High: return {KeyType::kP256, EVP_sha256(), 32, EVP_aes_128_cfb128(), 16};
+    case tpm::EkKind::kEccP256High: return {KeyType::kP256, EVP_sha256(), 32, Aes128Cfb(), 16};
     case tpm::EkKind::kEccP384High: break;
   }
   return {KeyType::kP384, EVP_sha384(), 48, EVP_aes_256_cfb128(), 32};
 }
 
 Error CryptoError(std::string_view what) { return MakeError(Code::kCrypto, std::string(what) + " (" + OpenSslErrorText() + ")"); }
+
+// Our own HMAC for SHA-256, which nearly every EK uses: the one-shot HMAC of OpenSSL 3 fetches its algorithms each time.
+void Mac(const Suite& suite, Bytes key, std::initializer_list<Bytes> parts, MutableBytes out) {
+  if (suite.digest == kSha256Size) return CopyBytes(HmacSha256(key, parts), out.first(kSha256Size));
+  Buffer joined;
+  for (const Bytes part : parts) joined.insert(joined.end(), part.begin(), part.end());
+  unsigned length = 0;
+  if (HMAC(suite.hash, key.data(), static_cast<int>(key.size()), joined.data(), joined.size(), out.data(), &length) == nullptr || length != suite.digest) std::abort();
+}
 
 // KDFa (Part 1, section 11.4.10.2) for one block of output: enough for every key here.
 Secret Kdfa(const Suite& suite, Bytes key, std::string_view label, Bytes context_u, std::size_t size) {
@@ -50,8 +66,7 @@ Secret Kdfa(const Suite& suite, Bytes key, std::string_view label, Bytes context
   input.Put(context_u);
   input.U32Be(static_cast<std::uint32_t>(8 * size));
   std::array<std::uint8_t, kMaxDigest> block{};
-  unsigned length = 0;
-  if (HMAC(suite.hash, key.data(), static_cast<int>(key.size()), input.buffer().data(), input.size(), block.data(), &length) == nullptr || length < size) std::abort();
+  Mac(suite, key, {input.buffer()}, block);
   Secret out = Secret::CopyOf(Bytes(block).first(size));
   OPENSSL_cleanse(block.data(), block.size());
   return out;
@@ -81,15 +96,17 @@ struct Seed { Secret seed; Buffer encrypted; };  // encrypted: what a TPM2B_ENCR
 Result<Seed> RsaSeed(const Suite& suite, const PublicKey& ek) {
   Secret seed(suite.digest);
   RandomBytes(seed.fill());
+  // All parameters at once; the mask's hash is the name algorithm too, as it is by default.
+  std::array<char, 5> mode = {'o', 'a', 'e', 'p', '\0'};
+  std::string hash = EVP_MD_get0_name(suite.hash);
+  std::string label(kIdentity);
+  const std::array<OSSL_PARAM, 4> parameters = {
+      OSSL_PARAM_construct_utf8_string(OSSL_ASYM_CIPHER_PARAM_PAD_MODE, mode.data(), 0),
+      OSSL_PARAM_construct_utf8_string(OSSL_ASYM_CIPHER_PARAM_OAEP_DIGEST, hash.data(), 0),
+      OSSL_PARAM_construct_octet_string(OSSL_ASYM_CIPHER_PARAM_OAEP_LABEL, label.data(), label.size() + 1),
+      OSSL_PARAM_construct_end()};
   const EvpPkeyCtx ctx{EVP_PKEY_CTX_new(ek.get(), nullptr)};
-  const std::size_t label_size = kIdentity.size() + 1;
-  void* label = OPENSSL_memdup(kIdentity.data(), label_size);
-  if (!ctx || label == nullptr || EVP_PKEY_encrypt_init(ctx.get()) != 1 || EVP_PKEY_CTX_set_rsa_padding(ctx.get(), RSA_PKCS1_OAEP_PADDING) != 1 ||
-      EVP_PKEY_CTX_set_rsa_oaep_md(ctx.get(), suite.hash) != 1 || EVP_PKEY_CTX_set_rsa_mgf1_md(ctx.get(), suite.hash) != 1 ||
-      EVP_PKEY_CTX_set0_rsa_oaep_label(ctx.get(), label, static_cast<int>(label_size)) != 1) {
-    OPENSSL_free(label);
-    return CryptoError("OAEP");
-  }
+  if (!ctx || EVP_PKEY_encrypt_init_ex(ctx.get(), parameters.data()) != 1) return CryptoError("OAEP");
   Buffer encrypted(static_cast<std::size_t>(EVP_PKEY_get_size(ek.get())));
   std::size_t size = encrypted.size();
   if (EVP_PKEY_encrypt(ctx.get(), encrypted.data(), &size, seed.view().data(), seed.view().size()) != 1) return CryptoError("OAEP");
@@ -143,10 +160,8 @@ Result<MadeCredential> MakeCredential(tpm::EkKind kind, const PublicKey& ek, Byt
   const Secret storage = Kdfa(suite, seed.seed.view(), kStorage, name, suite.cipher_key);
   ASSAY_TRY(const Buffer identity, EncryptCfb(suite, storage.view(), plain.view()));
   const Secret integrity = Kdfa(suite, seed.seed.view(), kIntegrity, {}, suite.digest);
-  Buffer covered = identity;
-  covered.insert(covered.end(), name.begin(), name.end());
   std::array<std::uint8_t, kMaxDigest> mac{};
-  if (HMAC(suite.hash, integrity.view().data(), static_cast<int>(suite.digest), covered.data(), covered.size(), mac.data(), nullptr) == nullptr) return CryptoError("HMAC");
+  Mac(suite, integrity.view(), {identity, name}, mac);
   Writer object(2 + suite.digest + identity.size());
   object.PutU16Sized(Bytes(mac).first(suite.digest));
   object.Put(identity);
