@@ -42,21 +42,21 @@ class Outside {
         daemon_(daemon),
         machines_(machines),
         context_(TrustOnly(site.path("tls/cert.pem"))) {
-    for (auto& machine : machines_) {
+    for (const auto& machine : machines_) {
       connections_.push_back(std::make_unique<Connection>(daemon.port(), context_.get()));
       connections_.back()->Send(route::kChallenge, EncodeChallengeRequest({machine.attester()}));
-      machine.Take(DecodeChallenge(connections_.back()->Receive()).value());
+      next_.push_back(DecodeChallenge(connections_.back()->Receive()).value());
     }
   }
   double Round(bool with_token) {
     std::vector<Buffer> bodies;
     for (std::size_t i = 0; i < machines_.size(); ++i) {
-      bodies.push_back(machines_[i].Answer(connections_[i]->channel(),
+      bodies.push_back(machines_[i].Answer(next_[i], connections_[i]->channel(),
                                            with_token ? std::optional(AskForToken(site_policy_)) : std::nullopt));
     }
     const double start = daemon_.CpuNanoseconds();
     for (std::size_t i = 0; i < machines_.size(); ++i) connections_[i]->Send(route::kAttest, bodies[i]);
-    for (std::size_t i = 0; i < machines_.size(); ++i) machines_[i].Accept(connections_[i]->Receive(), with_token);
+    for (std::size_t i = 0; i < machines_.size(); ++i) next_[i] = Accept(connections_[i]->Receive(), with_token);
     std::this_thread::sleep_for(kSettle);
     return (daemon_.CpuNanoseconds() - start) / static_cast<double>(machines_.size());
   }
@@ -67,6 +67,7 @@ class Outside {
   std::vector<Machine>& machines_;
   Handle<SSL_CTX, SSL_CTX_free> context_;
   std::vector<std::unique_ptr<Connection>> connections_;
+  std::vector<Challenge> next_;  // of each machine
 };
 
 Sample Percentile(std::vector<double> values, double share) {
@@ -82,12 +83,11 @@ int Main(int argc, char** argv) {
   const auto tpm = test::Swtpm::Make();
   Expect(tpm.ok(), "no software TPM: is swtpm installed? See scripts/install-deps");
   const Site site((*tpm)->manufacturer().root_pem, (*tpm)->manufacturer().issuer_pem);
-  std::vector<Machine> machines, others;
+  std::vector<Machine> machines;
   for (std::size_t n = 0; n < count; ++n) machines.emplace_back(n);
-  for (std::size_t n = 0; n < count; ++n) others.emplace_back(count + n);
-  Enroll(*store::SqliteStore::Open({.path = site.path("state/store.sqlite")}).value(), others);
+  Enroll(*store::SqliteStore::Open({.path = site.path("state/store.sqlite")}).value(), machines);
   const Daemon daemon(site);
-  Outside outside(site, daemon, others);
+  Outside outside(site, daemon, machines);
   Inside inside(site, machines);
   const Yardstick yardstick;
 

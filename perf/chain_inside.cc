@@ -80,12 +80,12 @@ Inside::Inside(const Site& site, std::vector<Machine>& machines)
 }
 
 void Inside::FirstChallenges() {
-  for (auto& machine : machines_) {
+  for (const auto& machine : machines_) {
     server::Request request;
     request.body = EncodeChallengeRequest({machine.attester()});
-    attestation_.HandleChallenge(std::move(request), [&machine](const server::Response& response) {
+    attestation_.HandleChallenge(std::move(request), [this](const server::Response& response) {
       Expect(response.status == 200, "no challenge");
-      machine.Take(DecodeChallenge(response.body).value());
+      next_.push_back(DecodeChallenge(response.body).value());
     });
   }
 }
@@ -95,7 +95,8 @@ double Inside::Round(bool with_token) {
   std::vector<server::Request> requests(machines_.size());
   std::vector<server::Response> responses(machines_.size());
   for (std::size_t i = 0; i < machines_.size(); ++i) {
-    requests[i].body = machines_[i].Answer(channel_, with_token ? std::optional(AskForToken(*policy)) : std::nullopt);
+    requests[i].body =
+        machines_[i].Answer(next_[i], channel_, with_token ? std::optional(AskForToken(*policy)) : std::nullopt);
     requests[i].channel_binding = channel_;
   }
   Countdown left(machines_.size());
@@ -111,7 +112,7 @@ double Inside::Round(bool with_token) {
   const double spent = CpuNanoseconds() - start;
   for (std::size_t i = 0; i < machines_.size(); ++i) {
     Expect(responses[i].status == 200, "an attestation was refused");
-    machines_[i].Accept(responses[i].body, with_token);
+    next_[i] = Accept(responses[i].body, with_token);
   }
   return spent / static_cast<double>(machines_.size());
 }
@@ -169,7 +170,7 @@ std::vector<Inside::Part> Inside::Parts() {
   const auto policy = policy_.Get();
   const auto scene = std::make_shared<Scene>();
   const store::AikRecordPtr aik = aiks_.Find(machines_.front().attester()).value();
-  scene->bytes = machines_.front().Answer(channel_, AskForToken(*policy));
+  scene->bytes = machines_.front().Answer(next_.front(), channel_, AskForToken(*policy));
   scene->evidence = DecodeEvidence(scene->bytes).value();
   scene->body = DecodeEvidenceBody(scene->evidence.body).value();
   scene->clock = tpm::DecodeAttest(scene->evidence.quote).value().clock;

@@ -36,6 +36,7 @@ class Inside {
 
   test::TempDir dir_;
   std::vector<Machine>& machines_;
+  std::vector<Challenge> next_;  // of each machine
   const Digest channel_ = Sha256(AsBytes("channel"));
   std::unique_ptr<store::SqliteStore> store_;
   std::unique_ptr<audit::FileAuditLog> log_;

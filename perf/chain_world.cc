@@ -77,41 +77,41 @@ store::AikRow Machine::aik_row() const {
   return row;
 }
 
-Buffer Machine::Answer(const Digest& channel, const std::optional<TokenRequest>& request) {
+Buffer Machine::Answer(const Challenge& challenge, const Digest& channel, const std::optional<TokenRequest>& request) {
   clock_.clock += 10;
   EvidenceBody body;
   body.attester = attester_;
   body.runtime.agent = Sha256(AsBytes("agent"));
   body.runtime.scope = "none";
-  body.runtime.log_from = next_.runtime_from;
-  if (next_.runtime_from == 0) body.runtime.log = {Bytes(entry_)};
+  body.runtime.log_from = challenge.runtime_from;
+  if (challenge.runtime_from == 0) body.runtime.log = {Bytes(entry_)};
   else body.runtime.log_base = pcr14_;
   body.platform.lockdown = "none";
   body.platform.kernel_release = "6.1.0-28-amd64";
   body.request = request;
   test::ForgedEvidence parts;
-  parts.nonce = next_.nonce;
+  parts.nonce = challenge.nonce;
   parts.body = EncodeEvidenceBody(body);
   for (std::uint8_t pcr = 0; pcr < limits::kPcrs; ++pcr) {
-    if ((next_.selection.mask >> pcr & 1U) == 0) continue;
+    if ((challenge.selection.mask >> pcr & 1U) == 0) continue;
     parts.pcrs.emplace_back(pcr, pcr == 14 ? ToBuffer(pcr14_) : Buffer(kSha256Size, 0));
   }
   test::QuoteFields fields;
   fields.clock = clock_;
-  fields.selections = {next_.selection};
+  fields.selections = {challenge.selection};
   fields.extra_data = ExtraData(QuoteTag::kEvidence, parts.nonce, Sha256(parts.body), channel);
-  fields.pcr_digest = test::DigestOfPcrs(parts.pcrs, next_.selection.mask);
+  fields.pcr_digest = test::DigestOfPcrs(parts.pcrs, challenge.selection.mask);
   test::SignQuote(parts, aik_, SignatureScheme::kRsaSsaSha256, fields);
   return EncodeEvidence(parts.View());
 }
 
-void Machine::Accept(Bytes reply, bool with_token) {
+Challenge Accept(Bytes reply, bool with_token) {
   auto decoded = DecodeAttestReply(reply);
   Expect(decoded.ok() && decoded->outcome == AttestReply::Outcome::kJudged && decoded->tier == Tier::kAffirming,
          "a machine was not affirmed");
   Expect(decoded->result_token.empty() != with_token, "a result token is missing or was not asked for");
   Expect(decoded->audit_sequence > 0, "a verdict without its record");
-  next_ = std::move(decoded->next);
+  return std::move(decoded->next);
 }
 
 TokenRequest AskForToken(const config::Policy& policy) {

@@ -33,11 +33,8 @@ class Machine {
   const Digest& attester() const { return attester_; }
   store::HostRow host_row() const;
   store::AikRow aik_row() const;
-  void Take(Challenge challenge) { next_ = std::move(challenge); }
-  // Evidence for the challenge at hand, encoded. Signs with the machine's RSA key.
-  Buffer Answer(const Digest& channel, const std::optional<TokenRequest>& request);
-  // The reply must be affirming; its challenge is the next one's.
-  void Accept(Bytes reply, bool with_token);
+  // Evidence for the challenge, encoded. Signs with the machine's RSA key.
+  Buffer Answer(const Challenge& challenge, const Digest& channel, const std::optional<TokenRequest>& request);
 
  private:
   PrivateKey aik_;
@@ -46,8 +43,10 @@ class Machine {
   tpm::ClockInfo clock_{.clock = 100'000, .reset_count = 3, .restart_count = 0, .safe = true};
   Buffer entry_;  // the agent's start, the only entry of PCR 14
   Digest pcr14_{};
-  Challenge next_;
 };
+
+// The challenge that rides on a reply, which must be affirming and recorded.
+Challenge Accept(Bytes reply, bool with_token);
 
 // A request for a result token of the site's title, bound by a genuine server nonce. Views into `policy`.
 TokenRequest AskForToken(const config::Policy& policy);
