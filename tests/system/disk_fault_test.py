@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A full disk and a failing fsync below the audit trail of a running verifier: nothing is answered as judged, /readyz
-and the metrics say so, a disk that works again does not bring the log back by itself, a restart does. Arguments:
-BIN_DIR."""
+and the metrics say so, a disk that works again does not bring the log back by itself, a restart does. The store is the
+other way: it holds nothing that the trail does not. Arguments: BIN_DIR."""
 import errno
 import json
 import sys
 
-from checks import Fault, World, ask, check_answer, equal, error_code, expect, main, metric, records, verify
+from checks import Fault, World, ask, check_answer, equal, error_code, expect, main, metric, records, verify, wait_for
 
 
 def scene(world):
@@ -80,5 +80,32 @@ def sync_fails(bin_dir):
     break_and_mend(bin_dir, errno.EIO, 2)
 
 
+def store_full(bin_dir):
+    """a full disk below the store: verdicts go on, for the trail holds them; enrollments are refused; both heal"""
+    with World(bin_dir) as world:
+        verifier, fault, machine = scene(world)
+        stranger = world.make_machine("stranger", world.make_tpm("stranger-tpm"))
+        equal(machine.attest().get("tier"), "affirming", "before the fault")
+        fault.order(f"fail {errno.ENOSPC} 1 store")
+        answer = machine.attest()
+        equal(answer.get("tier"), "affirming", f"under the fault: {answer}")
+        check_answer(records(verifier.audit), answer)
+        wait_for("a failed row to show in the metrics", lambda: metric(verifier, "assay_verdict_write_failures") >= 1)
+        enrolled = stranger.enroll(check=False)
+        expect(enrolled.returncode != 0 and json.loads(enrolled.stdout)["code"] == "store_unavailable", f"enrolled without a store: {enrolled.stdout}")
+        equal(ask(verifier, "GET", "/readyz")[0], 200, "/readyz: the trail takes records")
+        fault.clear()
+        stranger.enroll()
+        again = machine.attest()
+        equal(again.get("tier"), "affirming", "when the disk is there again")
+        wait_for("the rows to be written", lambda: metric(verifier, "assay_verdict_write_failures") == 0)
+        verifier.stop(sig=9)
+        verifier.start()
+        verify(verifier)
+        for held in (answer, again):
+            check_answer(records(verifier.audit), held)
+        equal(machine.attest().get("tier"), "affirming", "after the restart")
+
+
 if __name__ == "__main__":
-    sys.exit(main(disk_full, sync_fails))
+    sys.exit(main(disk_full, sync_fails, store_full))
