@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <thread>
 
 #include "tests/support/trail.h"
@@ -278,6 +279,45 @@ TEST_CASE("a trail verifies beside a log that is writing to it") {
   }
   stop = true;
   producer.join();
+}
+
+struct Said { int status = -1; std::string text; };
+Said AskOther(const std::string& directory, const std::string& key) {
+  const std::string command = "python3 '" ASSAY_TEST_DATA "/../system/audit_reader.py' '" + directory + "' '" + key + "' 2>&1";
+  FILE* pipe = ::popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  Said said;
+  char part[256];
+  while (std::fgets(part, sizeof part, pipe) != nullptr) said.text += part;
+  said.status = ::pclose(pipe);
+  return said;
+}
+
+TEST_CASE("a verifier written from the document alone agrees on a trail with rotations, and on what is wrong with it") {
+  Trail trail;
+  const std::string key = trail.dir / "audit.key";
+  trail.keys = AuditKeys::Create(key).value();
+  trail.Fill(40, 300);
+  trail.Fill(3);  // a second epoch
+  const VerifyReport report = trail.Verify();
+  REQUIRE(report.ok());
+  REQUIRE(report.segments > 3);
+  const Said good = AskOther(trail.options.directory, key);
+  CHECK(good.text == "records 43 last " + std::to_string(report.last_sequence) + " mac " + ToHex(report.last_mac) + "\n");
+  CHECK(good.status == 0);
+  const Buffer content = ReadBytes(trail.Segment(2));
+  const auto lines = Trail::Lines(content);
+  for (const std::size_t at : {std::size_t{20}, lines[1] + 80, lines[1] + 140, lines[2] + 200, lines[lines.size() - 2] + 190}) {
+    INFO("byte ", at);
+    Buffer bad = content;
+    bad[at] ^= 1;
+    WriteBytes(trail.Segment(2), bad);
+    const VerifyReport ours = trail.Verify();
+    REQUIRE_FALSE(ours.ok());
+    const Said theirs = AskOther(trail.options.directory, key);
+    CHECK(theirs.status != 0);
+    CHECK(theirs.text.starts_with("at record " + std::to_string(ours.faults[0].record) + ": "));
+  }
 }
 
 }  // namespace
