@@ -90,7 +90,7 @@ OpenedBundle OpenBundle(const KeySet& keys, std::string_view token, const Bundle
   opened.fault = Judge(claims, check);
   if (opened.fault != BundleFault::kNone) return opened;
   opened.bundle.device = check.device;
-  opened.bundle.expires_at = *claims.expires_at;
+  opened.bundle.expires_at = *claims.expires_at + check.skew_s;
   opened.bundle.version = static_cast<std::uint64_t>(claims.version);
   return opened;
 }
