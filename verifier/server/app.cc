@@ -145,7 +145,14 @@ class Verifier final : public App {
         operators_(OperatorDepsOf()),
         public_({.issuer = issuer_, .store = *store_, .ready = [this] { return Readiness(); }, .metrics = metrics_, .work = work_, .now_ms = NowMs}) {}
 
-  ~Verifier() override { Stop(); }
+  ~Verifier() override {
+    Stop();
+    // A log that stopped by a fault may still be failing what it held: its completions use what stands below it, so its
+    // thread ends before any member does.
+    work_.Finish();
+    operator_work_.Finish();
+    trail_.log.reset();
+  }
 
   Status Serve() {
     ASSAY_CHECK_OK(RestoreGenerations(*store_, fence_));

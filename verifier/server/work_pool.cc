@@ -9,19 +9,22 @@ WorkPool::WorkPool(unsigned threads, std::size_t limit) : limit_(limit) {
   for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
 }
 
-WorkPool::~WorkPool() {
+WorkPool::~WorkPool() { Finish(); }
+
+void WorkPool::Finish() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
   wake_.notify_all();
   for (auto& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 Queued WorkPool::Run(std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
-    if (queue_.size() >= limit_) return Queued::kFull;
+    if (stop_ || queue_.size() >= limit_) return Queued::kFull;
     queue_.push_back(std::move(work));
   }
   wake_.notify_one();

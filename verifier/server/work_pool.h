@@ -18,11 +18,12 @@ enum class Queued : std::uint8_t { kYes, kFull };
 class WorkPool {
  public:
   WorkPool(unsigned threads, std::size_t limit);
-  ~WorkPool();  // finishes what is queued
+  ~WorkPool();  // as Finish
   WorkPool(const WorkPool&) = delete;
   WorkPool& operator=(const WorkPool&) = delete;
 
-  Queued Run(std::function<void()> work);
+  Queued Run(std::function<void()> work);  // kFull also once Finish was called
+  void Finish();                           // runs what is queued, ends the threads; never from one of them
 
  private:
   void Loop();
