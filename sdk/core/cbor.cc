@@ -28,10 +28,7 @@ std::size_t AsciiPrefix(Bytes bytes) noexcept {
   return at;
 }
 
-}  // namespace
-
-bool IsUtf8(std::string_view text) noexcept {
-  const Bytes b = AsBytes(text);
+bool HoldsUtf8(Bytes b) noexcept {
   std::size_t i = AsciiPrefix(b);
   while (i < b.size()) {
     const std::uint8_t lead = b[i];
@@ -56,6 +53,10 @@ bool IsUtf8(std::string_view text) noexcept {
   }
   return true;
 }
+
+}  // namespace
+
+bool IsUtf8(std::string_view text) noexcept { return HoldsUtf8(AsBytes(text)); }
 
 CborKind CborReader::Peek() const noexcept {
   if (!ok() || AtEnd()) return CborKind::kEnd;
@@ -106,12 +107,10 @@ std::int64_t CborReader::Int() noexcept {
 }
 
 std::string_view CborReader::TextString(std::size_t limit) noexcept {
-  const std::string_view text = AsText(Take(Expect(kMajorText, limit)));
-  if (!IsUtf8(text)) {
-    Fail();
-    return {};
-  }
-  return text;
+  const Bytes text = Take(Expect(kMajorText, limit));
+  if (HoldsUtf8(text)) return AsText(text);
+  Fail();
+  return {};
 }
 
 bool CborReader::Bool() noexcept {
