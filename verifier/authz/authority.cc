@@ -103,7 +103,11 @@ std::variant<std::vector<std::string>, Reason> Authority::RevokeDelegation(std::
   const Link* link = directory_.FindLink(id);
   if (link == nullptr) return Reason::kDelegationNotFound;
   std::vector<std::string> fallen = CascadeOf(directory_, *link, now);
-  for (const std::string& one : fallen) directory_.EditLink(one)->revoked = true;
+  for (const std::string& one : fallen) {
+    Link* dead = directory_.EditLink(one);
+    dead->revoked = true;
+    for (const Rule& rule : dead->rules) rates_.Forget(rule.id);  // a revoked link never counts again
+  }
   return fallen;
 }
 
@@ -112,6 +116,15 @@ std::variant<std::vector<ImpactEntry>, Reason> Authority::Impact(std::string_vie
   const Link* link = directory_.FindLink(id);
   if (link == nullptr) return Reason::kDelegationNotFound;
   return ImpactOf(directory_, *link, now);
+}
+
+std::vector<Authority::Effective> Authority::EffectivePermissions(std::string_view id, std::int64_t now) const {
+  const std::shared_lock lock(mutex_);
+  std::vector<Effective> all;
+  for (const EffectiveRule& one : EffectiveRules(directory_, id, now)) {
+    all.push_back({one.rule->resource.text(), one.link, one.rule->actions, one.rule->effect, one.whole});
+  }
+  return all;
 }
 
 std::string_view Authority::Caller(const Query& query, std::int64_t now) const {

@@ -57,6 +57,9 @@ class Authority {
   CheckedDelegation Delegate(const Delegation& wanted, std::string_view rules_json, std::int64_t now);
   std::variant<std::vector<std::string>, Reason> RevokeDelegation(std::string_view id, std::int64_t now);  // the links that fell
   std::variant<std::vector<ImpactEntry>, Reason> Impact(std::string_view id, std::int64_t now) const;
+  // What the principal can do now, copied: `link` is empty for its own rules.
+  struct Effective { std::string resource, link; std::vector<std::string> actions; Effect effect = Effect::kAllow; bool whole = true; };
+  std::vector<Effective> EffectivePermissions(std::string_view id, std::int64_t now) const;
 
   Decision Authorize(const Query& query, std::int64_t now);
   Decision Simulate(const Query& query, std::int64_t now, std::vector<TraceLine>* trace = nullptr) const;

@@ -101,6 +101,7 @@ ParsedRule ParseRule(JsonValue object, ZoneSource& zones, const ConstraintNames&
 }
 
 ParsedRules ParseRules(std::string_view json_array, ZoneSource& zones) {
+  if (json_array.size() > kRulesText) return Reason::kLimitExceeded;
   JsonParser parser(json_array.size());
   const auto root = parser.TryParse(json_array);
   if (!root || root->kind() != JsonKind::kArray) return Reason::kInvalidPermission;

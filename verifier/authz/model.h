@@ -20,6 +20,7 @@ inline constexpr std::size_t kIdSize = 128;
 inline constexpr std::size_t kActionSize = 128;
 inline constexpr std::size_t kActions = 32;          // of one rule
 inline constexpr std::size_t kRulesPerWrite = 64;    // more than kJsonMembers never fits a body
+inline constexpr std::size_t kRulesText = 256 * 1024;  // bytes of JSON of one write
 inline constexpr std::size_t kRulesPerPrincipal = 1024;
 inline constexpr std::size_t kInboundLinks = 64;     // active links to one principal
 inline constexpr std::uint32_t kMaxDepth = 16;       // links in one chain, whatever a caller asks for

@@ -219,6 +219,50 @@ TEST_CASE("malformed rules are refused with the code of the part that is wrong")
   CHECK(permit(R"([{"resource":"/a/**","actions":["b"],"language":"path"}])") == Reason::kNone);
 }
 
+TEST_CASE("a revocation takes what rested on the link alone, as its impact foretold") {
+  House house;
+  for (const char* id : {"r", "q", "m", "l"}) house.Add(id);
+  const char* use = R"([{"resource":"k:*","actions":["use"]}])";
+  const auto link = [&](const char* id, const char* from, const char* to) {
+    return std::holds_alternative<Link>(house.authority.Delegate({id, from, to, kNow + 60, 5}, use, kNow));
+  };
+  REQUIRE(house.authority.Permit("r", use) == Reason::kNone);
+  REQUIRE(house.authority.Permit("q", use) == Reason::kNone);
+  REQUIRE((link("rm", "r", "m") && link("ml", "m", "l") && link("ql", "q", "l")));
+  auto effective = house.authority.EffectivePermissions("l", kNow);
+  REQUIRE(effective.size() == 2);
+  CHECK(effective[0].link == "ml");
+  CHECK(effective[0].whole);
+  const auto impact = std::get<std::vector<ImpactEntry>>(house.authority.Impact("rm", kNow));
+  REQUIRE(impact.size() == 2);
+  CHECK((impact[0].link == "rm" && impact[0].principal == "m" && !impact[0].keeps_another_path));
+  CHECK((impact[1].link == "ml" && impact[1].principal == "l" && impact[1].keeps_another_path));
+  CHECK(std::get<std::vector<std::string>>(house.authority.RevokeDelegation("rm", kNow)) == std::vector<std::string>{"rm", "ml"});
+  effective = house.authority.EffectivePermissions("l", kNow);
+  REQUIRE(effective.size() == 1);
+  CHECK(effective[0].link == "ql");
+  // Given again, the right does not bring back what fell.
+  REQUIRE(link("rm2", "r", "m"));
+  REQUIRE(std::holds_alternative<std::vector<std::string>>(house.authority.RevokeDelegation("ql", kNow)));
+  CHECK(house.authority.EffectivePermissions("l", kNow).empty());
+  CHECK(std::get<Reason>(house.authority.RevokeDelegation("none", kNow)) == Reason::kDelegationNotFound);
+}
+
+TEST_CASE("a matrix answers each cell as a simulation would, up to its cap") {
+  House house;
+  house.Add("x");
+  REQUIRE(house.authority.Permit("x", R"([{"resource":"k","actions":["use"]}])") == Reason::kNone);
+  Query base;
+  base.principal = "x";
+  const auto cells = house.authority.Matrix(base, {"use", "own"}, {"k", "z"}, kNow);
+  REQUIRE(cells);
+  REQUIRE(cells->size() == 4);
+  CHECK((*cells)[0].allowed());
+  for (std::size_t i = 1; i < 4; ++i) CHECK((*cells)[i].reason == Reason::kNoPermission);
+  CHECK(house.sink.records == 0);
+  CHECK(!house.authority.Matrix(base, std::vector<std::string>(41, "use"), std::vector<std::string>(49, "k"), kNow));
+}
+
 TEST_CASE("named zones follow their daylight saving rules, also past the file's last change") {
   SystemZones zones;
   const auto berlin = zones.Find("Europe/Berlin");
