@@ -51,6 +51,20 @@ void Fence::SetGeneration(const Digest& host, std::uint64_t generation) {
   }
 }
 
+RefusalBudget Fence::CountRefusal(const Digest& host, std::uint64_t now_ms) {
+  constexpr std::uint64_t kMinuteMs = 60'000;
+  Shard& shard = ShardOf(host);
+  const std::lock_guard lock(shard.mutex);
+  HostState& state = shard.hosts[host];
+  if (now_ms < state.refusals_since_ms || now_ms - state.refusals_since_ms >= kMinuteMs) {
+    state.refusals_since_ms = now_ms;
+    state.refusals = 0;
+  }
+  if (state.refusals >= kRecordedRefusals) return RefusalBudget::kSpent;
+  ++state.refusals;
+  return RefusalBudget::kLeft;
+}
+
 void Fence::AcceptReset(const Digest& host, bool accepted) {
   Shard& shard = ShardOf(host);
   const std::lock_guard lock(shard.mutex);

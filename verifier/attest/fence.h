@@ -33,8 +33,14 @@ struct HostState {
   std::optional<tpm::ClockInfo> last;  // of the last quote accepted
   std::optional<Anchor> anchor;
   RuntimeKnown runtime;
+  std::uint64_t refusals_since_ms = 0; // the minute that `refusals` counts
+  std::uint32_t refusals = 0;          // recorded ones of this minute
   bool reset_accepted = false;         // an operator allowed the counters to start over, once
 };
+
+// How many refusals of one host are recorded within a minute.
+inline constexpr std::uint32_t kRecordedRefusals = 60;
+enum class RefusalBudget : std::uint8_t { kLeft, kSpent };
 
 enum class FenceOutcome : std::uint8_t { kPassed, kPassedUnsafe, kReplay, kClonedState, kTpmCleared, kRetiredKey };
 
@@ -53,6 +59,8 @@ class Fence {
   FenceOutcome Pass(const Digest& host, const FenceAttempt& attempt);
   // Enrollment or rotation: older generations are retired from here on. Counters stay.
   void SetGeneration(const Digest& host, std::uint64_t generation);
+  // Takes one from the host's budget of recorded refusals.
+  RefusalBudget CountRefusal(const Digest& host, std::uint64_t now_ms);
   void AcceptReset(const Digest& host, bool accepted);
   // The host's enrollment is gone: generations begin anew, and nothing an operator allowed or an anchor said goes on.
   // Counters stay.

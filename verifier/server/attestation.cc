@@ -210,6 +210,11 @@ bool Attestation::PassFence(Case& c, const Responder& respond) {
     c.clock_unsafe = outcome == attest::FenceOutcome::kPassedUnsafe;
     return true;
   }
+  if (deps_.fence.CountRefusal(c.host(), c.now_ms) == attest::RefusalBudget::kSpent) {
+    // The same bytes cost their sender nothing to repeat: beyond the budget they are counted, and fill no disk.
+    Refuse(respond, 429, {"too_many_refusals", "this host's evidence was refused too often within a minute", "take a fresh quote for a fresh challenge, and wait a minute"});
+    return false;
+  }
   // A genuine signature was refused: that is an event of this host, so it is recorded before it is answered.
   FenceRefusal refused = RefusalOf(outcome);
   counts_.refused.Add();
@@ -260,9 +265,11 @@ void Attestation::JudgeAndReply(Case& c, Responder respond) {
   after.runtime = c.replay.known;
   reply.next = NextChallenge(c.body.attester, *c.policy, after);
   if (c.body.request) {
-    // Nobody but the gate measures a caller: without it such a claim is only the sender's word.
+    // Nobody but the gate measures a caller. Without it, or while nothing anchors what the gate reports, such a claim is
+    // only the sender's word: it counts where a policy opts in by name.
     const GateState gate = c.body.runtime.gate;
-    if (gate == GateState::kAbsent || gate == GateState::kBroken) c.body.request->caller = {};
+    const bool anchored = facts.anchor == RuntimeAnchor::kMeasured || c.policy->self_reported_may_affirm;
+    if (gate == GateState::kAbsent || gate == GateState::kBroken || !anchored) c.body.request->caller = {};
     const auto title = token::ResultIssuer::Authorise(*c.body.request, *c.policy);
     if (const auto* refusal = std::get_if<ErrorReply>(&title)) {
       reply.token_refusal = *refusal;

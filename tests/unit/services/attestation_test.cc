@@ -204,6 +204,20 @@ TEST_CASE("the same evidence twice is a replay, recorded as one") {
   CHECK(world.audit.records[1].find("\"outcome\":\"replay\"") != std::string::npos);
 }
 
+TEST_CASE("repeating refused evidence fills no disk: beyond a budget it is counted, not recorded") {
+  World world;
+  const auto evidence = world.Make(world.Ask());
+  CHECK(world.Send(evidence).status == 200);
+  for (std::uint32_t i = 0; i < attest::kRecordedRefusals; ++i) CHECK(CodeOf(world.Send(evidence)) == "replay");
+  const std::size_t recorded = world.audit.records.size();
+  for (int i = 0; i < 100; ++i) CHECK(CodeOf(world.Send(evidence)) == "too_many_refusals");
+  CHECK(world.audit.records.size() == recorded);
+  world.clock.clock += 10;
+  CHECK(world.Send(world.Make(world.Ask())).status == 200);  // good evidence goes on
+  world.now += 60'000;
+  CHECK(CodeOf(world.Send(world.Make(world.Ask()))) == "replay");
+}
+
 TEST_CASE("32 racing copies of one submission give exactly one affirming record") {
   for (int round = 0; round < 10; ++round) {
     World world;
@@ -296,7 +310,12 @@ TEST_CASE("without the gate nobody measured a caller, whatever the evidence says
   CHECK(alone.result_token.empty());
   REQUIRE(alone.token_refusal.has_value());
   CHECK(alone.token_refusal->code == "audience_not_authorised");
-  world.body.runtime.gate = GateState::kEnforce;
+  world.body.runtime.gate = GateState::kEnforce;  // only said so: nothing anchors it
+  CHECK(world.Attest().token_refusal->code == "audience_not_authorised");
+  config::Policy trusting = TestPolicy();
+  trusting.titles[0].executables = {Sha256(AsBytes("game"))};
+  trusting.self_reported_may_affirm = true;
+  world.policy.Set({std::move(trusting), nullptr});
   CHECK_FALSE(world.Attest().result_token.empty());
   world.body.runtime.gate = GateState::kBroken;
   CHECK(world.Attest().result_token.empty());
