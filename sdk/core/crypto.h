@@ -112,7 +112,7 @@ class PublicKey {
   std::unique_ptr<State> state_;
 };
 
-// A signing key. P-256 (ES256, raw r | s) and Ed25519.
+// A signing key, parsed once; contexts are pooled as PublicKey's are. P-256 (ES256, raw r | s) and Ed25519.
 class PrivateKey {
  public:
   static Result<PrivateKey> Generate(KeyType type);     // kP256, kEd25519, kRsa2048 (tests)
@@ -132,9 +132,9 @@ class PrivateKey {
   EVP_PKEY* get() const noexcept;
 
  private:
-  explicit PrivateKey(EvpPkey key, KeyType type);
-  EvpPkey key_;
-  KeyType type_;
+  struct State;
+  explicit PrivateKey(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
 };
 
 // ECDSA signatures: JOSE and our own formats use r | s, X.509 and OpenSSL use DER.

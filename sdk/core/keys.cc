@@ -145,7 +145,51 @@ std::string BioText(BIO* bio) {
   return std::string(data, static_cast<std::size_t>(size));
 }
 
+// Idle contexts of one key and scheme wait in slots; a slot is taken and given back by exchange.
+class ContextPool {
+ public:
+  ContextPool() = default;
+  ~ContextPool() {
+    for (auto& slot : slots_) EVP_PKEY_CTX_free(slot.load());
+  }
+  ContextPool(const ContextPool&) = delete;
+  ContextPool& operator=(const ContextPool&) = delete;
+
+  // Null when no context could be made; the reason is in OpenSSL's queue.
+  EVP_PKEY_CTX* Take(EVP_PKEY* pkey, SignatureScheme scheme, bool sign) noexcept {
+    for (auto& slot : slots_) {
+      if (slot.load(std::memory_order_relaxed) == nullptr) continue;
+      if (EVP_PKEY_CTX* idle = slot.exchange(nullptr, std::memory_order_acquire)) return idle;
+    }
+    EvpPkeyCtx fresh{EVP_PKEY_CTX_new(pkey, nullptr)};
+    if (!fresh || !Prepare(fresh.get(), scheme, sign).ok()) return nullptr;
+    return fresh.release();
+  }
+  void Give(EVP_PKEY_CTX* ctx) noexcept {
+    for (auto& slot : slots_) {
+      EVP_PKEY_CTX* empty = nullptr;
+      if (slot.compare_exchange_strong(empty, ctx, std::memory_order_release, std::memory_order_relaxed)) return;
+    }
+    EVP_PKEY_CTX_free(ctx);
+  }
+
+ private:
+  static constexpr std::size_t kSlots = 8;
+  std::array<std::atomic<EVP_PKEY_CTX*>, kSlots> slots_{};
+};
+
+// A key with its pools: RSASSA, RSAPSS, ECDSA.
+struct PooledKey {
+  EvpPkey key;
+  KeyType type;
+  std::array<ContextPool, 3> pools;
+  ContextPool& PoolOf(SignatureScheme scheme) noexcept { return pools[static_cast<std::size_t>(scheme)]; }
+};
+
 }  // namespace
+
+struct PublicKey::State : PooledKey {};
+struct PrivateKey::State : PooledKey {};
 
 const char* SchemeName(SignatureScheme scheme) noexcept {
   switch (scheme) {
@@ -156,35 +200,6 @@ const char* SchemeName(SignatureScheme scheme) noexcept {
   }
   return "unknown";
 }
-
-// Idle contexts wait in slots, one array a scheme; a slot is taken and given back by exchange.
-struct PublicKey::State {
-  static constexpr std::size_t kSlots = 8;
-  struct Pool {
-    std::array<std::atomic<EVP_PKEY_CTX*>, kSlots> slots{};
-    ~Pool() { for (auto& slot : slots) EVP_PKEY_CTX_free(slot.load()); }
-
-    EVP_PKEY_CTX* Take(EVP_PKEY* pkey, SignatureScheme scheme) noexcept {
-      for (auto& slot : slots) {
-        if (slot.load(std::memory_order_relaxed) == nullptr) continue;
-        if (EVP_PKEY_CTX* idle = slot.exchange(nullptr, std::memory_order_acquire)) return idle;
-      }
-      EvpPkeyCtx fresh{EVP_PKEY_CTX_new(pkey, nullptr)};
-      if (!fresh || !Prepare(fresh.get(), scheme, false).ok()) return nullptr;
-      return fresh.release();
-    }
-    void Give(EVP_PKEY_CTX* ctx) noexcept {
-      for (auto& slot : slots) {
-        EVP_PKEY_CTX* empty = nullptr;
-        if (slot.compare_exchange_strong(empty, ctx, std::memory_order_release, std::memory_order_relaxed)) return;
-      }
-      EVP_PKEY_CTX_free(ctx);
-    }
-  };
-  EvpPkey key;
-  KeyType type;
-  std::array<Pool, 3> pools;  // RSASSA, RSAPSS, ECDSA
-};
 
 PublicKey::PublicKey(std::unique_ptr<State> state) : state_(std::move(state)) {}
 PublicKey::PublicKey(PublicKey&&) noexcept = default;
@@ -257,8 +272,8 @@ SignatureCheck PublicKey::VerifyDigest(SignatureScheme scheme, const Digest& dig
     if (signature.size() != 2 * kP256Field) return SignatureCheck::kInvalid;
     encoded = RawToDerOnStack(signature, der);
   }
-  State::Pool& pool = state_->pools[static_cast<std::size_t>(scheme)];
-  EVP_PKEY_CTX* ctx = pool.Take(state_->key.get(), scheme);
+  ContextPool& pool = state_->PoolOf(scheme);
+  EVP_PKEY_CTX* ctx = pool.Take(state_->key.get(), scheme, false);
   if (ctx == nullptr) return SignatureCheck::kInvalid;
   const int rc = EVP_PKEY_verify(ctx, encoded.data(), encoded.size(), digest.data(), digest.size());
   pool.Give(ctx);
@@ -314,16 +329,19 @@ Result<PublicKey::RsaNumbers> PublicKey::Rsa() const {
   return RsaNumbers{std::move(n), Reader(e).U32Be()};
 }
 
-PrivateKey::PrivateKey(EvpPkey key, KeyType type) : key_(std::move(key)), type_(type) {}
+PrivateKey::PrivateKey(std::unique_ptr<State> state) : state_(std::move(state)) {}
 PrivateKey::PrivateKey(PrivateKey&&) noexcept = default;
 PrivateKey& PrivateKey::operator=(PrivateKey&&) noexcept = default;
 PrivateKey::~PrivateKey() = default;
-KeyType PrivateKey::type() const noexcept { return type_; }
-EVP_PKEY* PrivateKey::get() const noexcept { return key_.get(); }
+KeyType PrivateKey::type() const noexcept { return state_->type; }
+EVP_PKEY* PrivateKey::get() const noexcept { return state_->key.get(); }
 
 Result<PrivateKey> PrivateKey::FromEvp(EvpPkey key) {
   ASSAY_TRY(const KeyType type, TypeOf(key.get()));
-  return PrivateKey(std::move(key), type);
+  auto state = std::make_unique<State>();
+  state->key = std::move(key);
+  state->type = type;
+  return PrivateKey(std::move(state));
 }
 
 Result<PrivateKey> PrivateKey::Generate(KeyType type) {
@@ -347,26 +365,28 @@ Result<PrivateKey> PrivateKey::FromPem(std::string_view pem) {
 }
 
 Result<Buffer> PrivateKey::SignDigest(SignatureScheme scheme, const Digest& digest) const {
-  if (!Fits(type_, scheme) || scheme == SignatureScheme::kEd25519) {
+  if (!Fits(state_->type, scheme) || scheme == SignatureScheme::kEd25519) {
     return MakeError(Code::kUnsupported, "the key does not make signatures of this scheme");
   }
-  const EvpPkeyCtx ctx{EVP_PKEY_CTX_new(key_.get(), nullptr)};
-  if (!ctx) return CryptoError("signature context");
-  ASSAY_CHECK_OK(Prepare(ctx.get(), scheme, true));
+  ContextPool& pool = state_->PoolOf(scheme);
+  EVP_PKEY_CTX* ctx = pool.Take(state_->key.get(), scheme, true);
+  if (ctx == nullptr) return CryptoError("signature context");
   Buffer out(kMaxRsaBytes);
   std::size_t size = out.size();
-  if (EVP_PKEY_sign(ctx.get(), out.data(), &size, digest.data(), digest.size()) != 1) return CryptoError("signing failed");
+  const int rc = EVP_PKEY_sign(ctx, out.data(), &size, digest.data(), digest.size());
+  pool.Give(ctx);
+  if (rc != 1) return CryptoError("signing failed");
   out.resize(size);
   if (scheme == SignatureScheme::kEcdsaP256Sha256) return EcdsaDerToRaw(out, kP256Field);
   return out;
 }
 
 Result<Buffer> PrivateKey::SignEd25519(Bytes message) const {
-  if (type_ != KeyType::kEd25519) return MakeError(Code::kUnsupported, "the key is not Ed25519");
+  if (state_->type != KeyType::kEd25519) return MakeError(Code::kUnsupported, "the key is not Ed25519");
   const EvpMdCtx ctx{EVP_MD_CTX_new()};
   Buffer out(64);
   std::size_t size = out.size();
-  if (!ctx || EVP_DigestSignInit(ctx.get(), nullptr, nullptr, nullptr, key_.get()) != 1 ||
+  if (!ctx || EVP_DigestSignInit(ctx.get(), nullptr, nullptr, nullptr, state_->key.get()) != 1 ||
       EVP_DigestSign(ctx.get(), out.data(), &size, message.data(), message.size()) != 1) {
     return CryptoError("Ed25519 signing failed");
   }
@@ -380,7 +400,7 @@ Result<Buffer> PrivateKey::Sign(SignatureScheme scheme, Bytes message) const {
 
 Result<PublicKey> PrivateKey::Public() const {
   unsigned char* raw = nullptr;
-  const int size = i2d_PUBKEY(key_.get(), &raw);
+  const int size = i2d_PUBKEY(state_->key.get(), &raw);
   if (size <= 0) return CryptoError("a public key does not encode");
   const Buffer der(raw, raw + size);
   OPENSSL_free(raw);
@@ -389,7 +409,7 @@ Result<PublicKey> PrivateKey::Public() const {
 
 Secret PrivateKey::Pem() const {
   const Bio bio{BIO_new(BIO_s_secmem())};
-  if (!bio || PEM_write_bio_PKCS8PrivateKey(bio.get(), key_.get(), nullptr, nullptr, 0, nullptr, nullptr) != 1) std::abort();
+  if (!bio || PEM_write_bio_PKCS8PrivateKey(bio.get(), state_->key.get(), nullptr, nullptr, 0, nullptr, nullptr) != 1) std::abort();
   char* data = nullptr;
   const long size = BIO_get_mem_data(bio.get(), &data);
   return Secret::CopyOf(AsBytes(std::string_view(data, static_cast<std::size_t>(size))));

@@ -77,6 +77,8 @@ struct Signature {
   Bytes ecdsa_r, ecdsa_s;  // big-endian, may be shorter than the field
 };
 Result<Signature> DecodeSignature(Bytes encoded);
+// Is it of this scheme, over SHA-256? The scheme comes from a record, never from the signature.
+bool HasScheme(const Signature& signature, SignatureScheme scheme) noexcept;
 // Raw form that PublicKey::VerifyDigest takes; P-256 numbers are padded to 32 bytes. kMalformed if longer.
 struct RawSignature { std::array<std::uint8_t, 512> bytes{}; std::size_t size = 0; Bytes view() const { return Bytes(bytes).first(size); } };
 Result<RawSignature> ToRaw(const Signature& signature);

@@ -126,6 +126,17 @@ Result<Signature> DecodeSignature(Bytes encoded) {
   return signature;
 }
 
+bool HasScheme(const Signature& signature, SignatureScheme scheme) noexcept {
+  if (signature.hash != Alg::kSha256) return false;
+  switch (scheme) {
+    case SignatureScheme::kRsaSsaSha256: return signature.scheme == Alg::kRsaSsa;
+    case SignatureScheme::kRsaPssSha256: return signature.scheme == Alg::kRsaPss;
+    case SignatureScheme::kEcdsaP256Sha256: return signature.scheme == Alg::kEcdsa;
+    case SignatureScheme::kEd25519: return false;
+  }
+  return false;
+}
+
 Result<RawSignature> ToRaw(const Signature& signature) {
   RawSignature raw;
   const MutableBytes out(raw.bytes);

@@ -32,11 +32,7 @@ assay_code RefuseEarly(const assay_attester& attester, const HostToken& token, c
 // Step 2. The scheme is the AIK record's, carried by the result; what the signature says of itself must agree.
 bool SignatureHolds(const assay_attester& attester, const HostToken& token) noexcept {
   const auto signature = tpm::DecodeSignature(token.signature);
-  if (!signature.ok() || signature->hash != tpm::Alg::kSha256) return false;
-  const tpm::Alg wanted = attester.scheme == SignatureScheme::kRsaSsaSha256   ? tpm::Alg::kRsaSsa
-                          : attester.scheme == SignatureScheme::kRsaPssSha256 ? tpm::Alg::kRsaPss
-                                                                              : tpm::Alg::kEcdsa;
-  if (signature->scheme != wanted) return false;
+  if (!signature.ok() || !tpm::HasScheme(*signature, attester.scheme)) return false;
   const auto raw = tpm::ToRaw(*signature);
   return raw.ok() && attester.aik.VerifyDigest(attester.scheme, Sha256(token.attest), raw->view()) == SignatureCheck::kValid;
 }

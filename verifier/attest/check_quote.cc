@@ -4,17 +4,6 @@
 namespace assay::attest {
 namespace {
 
-bool SchemeMatches(const tpm::Signature& signature, SignatureScheme scheme) noexcept {
-  if (signature.hash != tpm::Alg::kSha256) return false;
-  switch (scheme) {
-    case SignatureScheme::kRsaSsaSha256: return signature.scheme == tpm::Alg::kRsaSsa;
-    case SignatureScheme::kRsaPssSha256: return signature.scheme == tpm::Alg::kRsaPss;
-    case SignatureScheme::kEcdsaP256Sha256: return signature.scheme == tpm::Alg::kEcdsa;
-    case SignatureScheme::kEd25519: return false;
-  }
-  return false;
-}
-
 // The digest a TPM signs is over the values of the selected PCRs in ascending order (Part 1, 17.6). The values used
 // later are those of the PCRs in the signed selection, so that is what is hashed.
 Mark CheckPcrDigest(const PcrValues& values, const tpm::PcrSelections& selections, Bytes signed_digest) noexcept {
@@ -59,13 +48,13 @@ QuoteCheck CheckQuote(const Evidence& evidence, const QuoteExpectation& expected
   if (!raw.ok()) return Refuse(QuoteFault::kMalformed);
 
   // Comparisons that can only refuse come before the expensive check; each is made again at its own mark.
-  if (SchemeMatches(*signature, expected.scheme) && CheckBinding(attest->extra_data, expected.extra_data) == Mark::kFails &&
+  if (tpm::HasScheme(*signature, expected.scheme) && CheckBinding(attest->extra_data, expected.extra_data) == Mark::kFails &&
       attest->magic == tpm::kGenerated && attest->type == static_cast<std::uint16_t>(tpm::AttestType::kQuote)) {
     return Refuse(QuoteFault::kBinding);
   }
 
   // Mark 1: scheme.
-  if (!SchemeMatches(*signature, expected.scheme)) return Refuse(QuoteFault::kScheme);
+  if (!tpm::HasScheme(*signature, expected.scheme)) return Refuse(QuoteFault::kScheme);
   // Mark 2: signature over the exact bytes.
   if (expected.key->VerifyDigest(expected.scheme, Sha256(evidence.quote), raw->view()) != SignatureCheck::kValid) {
     return Refuse(QuoteFault::kSignature);

@@ -7,23 +7,12 @@
 namespace assay::enrollment {
 namespace {
 
-bool SchemeFits(const tpm::Signature& signature, SignatureScheme scheme) {
-  if (signature.hash != tpm::Alg::kSha256) return false;
-  switch (scheme) {
-    case SignatureScheme::kRsaSsaSha256: return signature.scheme == tpm::Alg::kRsaSsa;
-    case SignatureScheme::kRsaPssSha256: return signature.scheme == tpm::Alg::kRsaPss;
-    case SignatureScheme::kEcdsaP256Sha256: return signature.scheme == tpm::Alg::kEcdsa;
-    case SignatureScheme::kEd25519: return false;
-  }
-  return false;
-}
-
 CanonicalOutcome CheckSigned(const CanonicalProof& proof) {
   const Result<tpm::Signature> signature = tpm::DecodeSignature(proof.signature);
   if (!signature.ok()) return CanonicalOutcome::kMalformed;
   const Result<tpm::RawSignature> raw = tpm::ToRaw(*signature);
   if (!raw.ok()) return CanonicalOutcome::kMalformed;
-  if (!SchemeFits(*signature, proof.scheme)) return CanonicalOutcome::kBadSignature;
+  if (!tpm::HasScheme(*signature, proof.scheme)) return CanonicalOutcome::kBadSignature;
   const bool valid = proof.aik->VerifyDigest(proof.scheme, Sha256(proof.attest), raw->view()) == SignatureCheck::kValid;
   return valid ? CanonicalOutcome::kProved : CanonicalOutcome::kBadSignature;
 }
