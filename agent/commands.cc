@@ -81,15 +81,16 @@ int AskAndPrint(const CommandOptions& options, const local::Request& request) {
     return reply.error().code == Code::kUnavailable ? kExitNoAgent : kExitFailed;
   }
   if (!reply->ok) {
-    std::fprintf(stderr, "assay-agent: %s: %s%s%s\n", reply->error.code.c_str(), reply->error.detail.c_str(), reply->error.fix.empty() ? "" : "; ",
-                 reply->error.fix.c_str());
+    std::fprintf(stderr, "assay-agent: %s: %s%s%s\n", reply->error.code.c_str(), reply->error.detail.c_str(),
+                 reply->error.fix.empty() ? "" : "; ", reply->error.fix.c_str());
     return kExitFailed;
   }
   return Print(AsText(reply->payload), options.json);
 }
 
 void PrintFinding(std::string_view check, bool fine, std::string_view detail, std::string_view fix) {
-  std::printf("%-8s %-13.*s %.*s\n", fine ? "ok" : "problem", static_cast<int>(check.size()), check.data(), static_cast<int>(detail.size()), detail.data());
+  std::printf("%-8s %-13.*s %.*s\n", fine ? "ok" : "problem", static_cast<int>(check.size()), check.data(),
+              static_cast<int>(detail.size()), detail.data());
   if (!fine) std::printf("         fix: %.*s\n", static_cast<int>(fix.size()), fix.data());
 }
 
@@ -125,7 +126,9 @@ int PrintFindings(std::string_view json, bool as_json) {
 std::vector<Finding> ExamineHere(const config::AgentConfig& config) {
   auto device = tpm::OpenDevice(config.tcti);
   if (!device.ok()) {
-    return {{"tpm", false, device.error().ToString(), "check that the TPM is enabled in the firmware, that this user may open it, and tcti in the configuration"}};
+    return {
+        {"tpm", false, device.error().ToString(),
+         "check that the TPM is enabled in the firmware, that this user may open it, and tcti in the configuration"}};
   }
   return Examine({device->get(), config, nullptr, {}});
 }
@@ -138,7 +141,8 @@ int CheckConfig(const CommandOptions& options) {
     Complain(config.error());
     return kExitUsage;
   }
-  std::printf("%s is fine: TPM %s, socket %s, state %s\n", options.config.c_str(), config->tcti.c_str(), config->socket.c_str(), config->state_dir.c_str());
+  std::printf("%s is fine: TPM %s, socket %s, state %s\n", options.config.c_str(), config->tcti.c_str(),
+              config->socket.c_str(), config->state_dir.c_str());
   return 0;
 }
 

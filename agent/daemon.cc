@@ -33,7 +33,10 @@ Result<Fd> TakeSignals() {
   return fd;
 }
 
-struct Listener { Fd fd; bool ours = true; };
+struct Listener {
+  Fd fd;
+  bool ours = true;
+};
 
 // From systemd's socket unit when it passed one, else our own.
 Result<Listener> MakeListener(const std::string& path) {
@@ -45,12 +48,13 @@ Result<Listener> MakeListener(const std::string& path) {
 }
 
 // A TPM behind a socket is not reset with this machine, so the kernel's boot id says nothing about it.
-Digest BootIdFor(const config::AgentConfig& config) { return config.tcti.starts_with("device:") ? ReadBootId("") : Digest{}; }
+Digest BootIdFor(const config::AgentConfig& config) {
+  return config.tcti.starts_with("device:") ? ReadBootId("") : Digest{};
+}
 
 class Daemon {
  public:
-  explicit Daemon(DaemonParts parts)
-      : parts_(std::move(parts)), relay_user_(parts_.config.relay_user) {}
+  explicit Daemon(DaemonParts parts) : parts_(std::move(parts)), relay_user_(parts_.config.relay_user) {}
 
   Status Run();
 
@@ -95,10 +99,13 @@ Status Daemon::Run() {
   measurements.config = parts_.config.digest;
   // The socket first: it is also what keeps a second agent from the log and the register.
   ASSAY_TRY(Listener listener, MakeListener(parts_.config.socket));
-  ASSAY_TRY(MeasuredLog log, MeasuredLog::Open({RuntimeLogPath(parts_.config.state_dir), parts_.config.pcr, BootIdFor(parts_.config)}, *parts_.device));
+  ASSAY_TRY(MeasuredLog log,
+            MeasuredLog::Open({RuntimeLogPath(parts_.config.state_dir), parts_.config.pcr, BootIdFor(parts_.config)},
+                              *parts_.device));
   log_.push_back(std::move(log));
   for (const LogFault fault : kLogFaults) {
-    if (log_.front().HasFault(fault)) parts_.log("warning: " + std::string(LogFaultText(fault)) + "; " + std::string(LogFaultFix(fault)));
+    if (log_.front().HasFault(fault))
+      parts_.log("warning: " + std::string(LogFaultText(fault)) + "; " + std::string(LogFaultFix(fault)));
   }
   ASSAY_CHECK_OK(log_.front().AppendIdentity(measurements));
 
@@ -110,7 +117,8 @@ Status Daemon::Run() {
   server.SetHandler(service);
   parts_.log("ready at " + parts_.config.socket + ", TPM " + parts_.config.tcti);
   (void)::sd_notify(0, "READY=1");
-  const Status served = server.Run(signals.get(), [&](int signal) { OnSignal(signal, server, service, quoter, queue); });
+  const Status served =
+      server.Run(signals.get(), [&](int signal) { OnSignal(signal, server, service, quoter, queue); });
   (void)::sd_notify(0, "STOPPING=1");
   queue.Stop();
   ASSAY_CHECK_OK(served);
@@ -139,7 +147,8 @@ void Daemon::Reload(Server& server, Service& service, Quoter& quoter, TpmQueue& 
   }
   config::AgentConfig next = std::move(loaded).value();
   const config::AgentConfig& now = parts_.config;
-  if (next.tcti != now.tcti || next.pcr != now.pcr || next.socket != now.socket || next.state_dir != now.state_dir || next.firmware_log != now.firmware_log) {
+  if (next.tcti != now.tcti || next.pcr != now.pcr || next.socket != now.socket || next.state_dir != now.state_dir ||
+      next.firmware_log != now.firmware_log) {
     parts_.log("[tpm], socket and state_dir changed in the file: restart the agent for them");
   }
   const bool changed = next.digest != now.digest;

@@ -14,10 +14,10 @@ namespace assay::agent {
 
 struct DaemonParts {
   config::AgentConfig config;
-  std::string config_path;                     // read again on SIGHUP
+  std::string config_path;  // read again on SIGHUP
   std::unique_ptr<tpm::Device> device;
   std::unique_ptr<Gate> gate;
-  std::function<void(const std::string&)> log; // one line each
+  std::function<void(const std::string&)> log;  // one line each
 };
 
 // Blocks SIGTERM, SIGINT and SIGHUP in this and all later threads and takes them itself: call before any thread is

@@ -13,16 +13,16 @@
 namespace assay::agent {
 
 struct Finding {
-  std::string check;    // stable: "tpm", "lockout", "clock", "pcr_bank", "log", "aik", "firmware_log"
+  std::string check;  // stable: "tpm", "lockout", "clock", "pcr_bank", "log", "aik", "firmware_log"
   bool fine = false;
   std::string detail;
-  std::string fix;      // empty when fine
+  std::string fix;  // empty when fine
 };
 
 struct DoctorInput {
   tpm::Device* device = nullptr;
   config::AgentConfig config;
-  Quoter* quoter = nullptr;   // of a running agent; null: the log is looked at on disk, and not changed
+  Quoter* quoter = nullptr;  // of a running agent; null: the log is looked at on disk, and not changed
   Digest boot_id{};
 };
 std::vector<Finding> Examine(const DoctorInput& input);

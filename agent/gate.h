@@ -28,9 +28,9 @@ struct GateFacts {
 class Gate {
  public:
   virtual ~Gate() = default;
-  virtual GateFacts Facts() = 0;                       // TPM thread, once for each evidence
-  virtual std::vector<Digest> TakeFirstSeen() = 0;     // TPM thread: digests first seen in scope since the last call
-  virtual CallerIdentity CallerOf(int socket) = 0;     // server thread, once for each connection
+  virtual GateFacts Facts() = 0;                    // TPM thread, once for each evidence
+  virtual std::vector<Digest> TakeFirstSeen() = 0;  // TPM thread: digests first seen in scope since the last call
+  virtual CallerIdentity CallerOf(int socket) = 0;  // server thread, once for each connection
 };
 
 class AbsentGate final : public Gate {

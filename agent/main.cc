@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // assay-agent: parses the command line and hands over to the rooms.
 #include <CLI/CLI.hpp>
-
 #include <cstdio>
 #include <string>
 
@@ -28,7 +27,8 @@ constexpr char kMore[] =
     "SIGHUP reads it again; [tpm], socket and state_dir wait for a restart.\n\n"
     "Not in this version: run, explain, policy and release belong to the execution gate, which evidence reports as\n"
     "`absent`. They answer `not implemented` and exit 69.\n\n"
-    "Exit codes: 0 fine; 1 failed (the message names cause and fix); 2 command line or configuration; 3 doctor found a\n"
+    "Exit codes: 0 fine; 1 failed (the message names cause and fix); 2 command line or configuration; 3 doctor found "
+    "a\n"
     "problem; 7 no agent answers at the socket; 69 not implemented.\n";
 
 }  // namespace
@@ -49,7 +49,8 @@ int main(int argc, char** argv) {
   doctor->add_flag("--json", options.json, "print JSON");
   auto* evidence = app.add_subcommand("evidence", "look at the evidence this machine would send");
   bool show = false;
-  evidence->add_flag("--show", show, "make evidence over a nonce of zeros, which no verifier accepts, and print it")->required();
+  evidence->add_flag("--show", show, "make evidence over a nonce of zeros, which no verifier accepts, and print it")
+      ->required();
   evidence->add_flag("--json", options.json, "print JSON on one line");
   std::string missing;
   for (const char* name : {"run", "explain", "policy", "release"}) {
@@ -57,7 +58,8 @@ int main(int argc, char** argv) {
     command->allow_extras();
     command->callback([&missing, name] { missing = name; });
   }
-  for (auto* command : {status, doctor, evidence}) command->add_option("-c,--config", options.config, "configuration file");
+  for (auto* command : {status, doctor, evidence})
+    command->add_option("-c,--config", options.config, "configuration file");
 
   try {
     app.parse(argc, argv);
@@ -66,7 +68,8 @@ int main(int argc, char** argv) {
     return code == 0 ? 0 : kExitUsage;
   }
   if (!missing.empty()) {
-    std::fprintf(stderr, "assay-agent %s: not implemented in this version: the execution gate is absent\n", missing.c_str());
+    std::fprintf(stderr, "assay-agent %s: not implemented in this version: the execution gate is absent\n",
+                 missing.c_str());
     return kExitNotImplemented;
   }
   if (check) return CheckConfig(options);

@@ -48,8 +48,11 @@ Result<std::vector<Buffer>> ReadCertificateFile(const std::string& path) {
     if (begin == std::string_view::npos) break;
     text.remove_prefix(begin + kBegin.size());
     const std::size_t end = text.find(kEnd);
-    Result<Buffer> der = end == std::string_view::npos ? MakeError(Code::kMalformed, "no end line") : DecodeBlock(text.substr(0, end));
-    if (!der.ok()) return MakeError(Code::kMalformed, path + ": certificate " + std::to_string(out.size() + 1) + " is no PEM (" + der.error().detail + ")");
+    Result<Buffer> der =
+        end == std::string_view::npos ? MakeError(Code::kMalformed, "no end line") : DecodeBlock(text.substr(0, end));
+    if (!der.ok())
+      return MakeError(Code::kMalformed, path + ": certificate " + std::to_string(out.size() + 1) + " is no PEM (" +
+                                             der.error().detail + ")");
     out.push_back(std::move(*der));
     text.remove_prefix(end + kEnd.size());
   }

@@ -50,16 +50,19 @@ Check EnrollFlow::CheckBefore(Mode mode) {
   const Result<config::EnrollmentRecord> known = config::LoadEnrollment(config::EnrollmentPath(config_.state_dir));
   if (!known.ok() && known.error().code != Code::kNotFound) return StateFailure(known.error());
   if (mode == Mode::kEnroll && known.ok()) {
-    return Failure{Exit::kAlreadyEnrolled, "already_enrolled", "this machine is enrolled as host " + ToHex(known->host_id) + " at " + known->verifier_url,
+    return Failure{Exit::kAlreadyEnrolled, "already_enrolled",
+                   "this machine is enrolled as host " + ToHex(known->host_id) + " at " + known->verifier_url,
                    "use `assay-enroll renew` for a new certificate, `rotate` for a new AIK, or `remove --yes` first"};
   }
-  if (mode == Mode::kRotate && !known.ok()) return Failure{Exit::kNotEnrolled, "not_enrolled", known.error().detail, "run `assay-enroll enroll`"};
+  if (mode == Mode::kRotate && !known.ok())
+    return Failure{Exit::kNotEnrolled, "not_enrolled", known.error().detail, "run `assay-enroll enroll`"};
   if (mode == Mode::kRotate) handle_ = known->aik_handle;
   if (mode == Mode::kEnroll) {
     // A key of somebody else's at the handle is not ours to replace.
     const Result<Buffer> there = deps_.device.ReadPublic(handle_);
     if (there.ok()) {
-      return Failure{Exit::kTpm, "handle_in_use", "the TPM holds a key at " + Hex32(handle_) + " that this state directory knows nothing of",
+      return Failure{Exit::kTpm, "handle_in_use",
+                     "the TPM holds a key at " + Hex32(handle_) + " that this state directory knows nothing of",
                      "choose another --aik-handle, or evict the key with tpm2_evictcontrol if it is yours"};
     }
     if (there.error().code != Code::kNotFound) return TpmFailure(there.error(), "looking at handle " + Hex32(handle_));
@@ -79,7 +82,8 @@ Check EnrollFlow::ReadCertificates() {
     Result<Buffer> read = deps_.device.ReadNv(index);
     if (!read.ok() && read.error().code == Code::kNotFound) {
       return Failure{Exit::kTpm, "ek_certificate_missing", "the TPM holds no EK certificate at NV " + Hex32(index),
-                     "try another --ek kind, give the manufacturer's certificate with --ek-certificate, or --ek-without-certificate where the verifier's policy allows it"};
+                     "try another --ek kind, give the manufacturer's certificate with --ek-certificate, or "
+                     "--ek-without-certificate where the verifier's policy allows it"};
     }
     if (!read.ok()) return TpmFailure(read.error(), "reading the EK certificate");
     ek_certificate_ = std::move(*read);
@@ -137,7 +141,8 @@ Check EnrollFlow::Begin() {
 
 Check EnrollFlow::ProveKeys() {
   deps_.progress("activating the credential: this TPM holds both EK and AIK");
-  Result<Secret> secret = deps_.device.ActivateCredential(aik_.handle, ek_.handle, challenge_.credential_blob, challenge_.encrypted_secret);
+  Result<Secret> secret =
+      deps_.device.ActivateCredential(aik_.handle, ek_.handle, challenge_.credential_blob, challenge_.encrypted_secret);
   if (!secret.ok()) return TpmFailure(secret.error(), "activating the credential");
   complete_.ticket = challenge_.ticket;
   complete_.secret = ToBuffer(secret->view());
@@ -153,18 +158,21 @@ Check EnrollFlow::ProveKeys() {
 
 Check EnrollFlow::Complete() {
   deps_.progress("completing the enrollment");
-  Outcome<Buffer> reply = Judge(deps_.verifier.Post(route::kEnrollComplete, EncodeEnrollComplete(complete_)), config_.verifier);
+  Outcome<Buffer> reply =
+      Judge(deps_.verifier.Post(route::kEnrollComplete, EncodeEnrollComplete(complete_)), config_.verifier);
   if (auto* failure = std::get_if<Failure>(&reply)) return std::move(*failure);
   Result<EnrollResult> result = DecodeEnrollResult(std::get<Buffer>(reply));
   if (!result.ok()) return VerifierFailure(result.error(), config_.verifier);
-  if (result->attester != attester_) return VerifierFailure(MakeError(Code::kMalformed, "the certificate is for another AIK"), config_.verifier);
+  if (result->attester != attester_)
+    return VerifierFailure(MakeError(Code::kMalformed, "the certificate is for another AIK"), config_.verifier);
   result_ = std::move(*result);
   return std::nullopt;
 }
 
 Check EnrollFlow::Keep() {
   deps_.progress("keeping the AIK at " + Hex32(handle_));
-  if (const Status kept = deps_.device.Persist(aik_.handle, handle_); !kept.ok()) return TpmFailure(kept.error(), "making the AIK persistent");
+  if (const Status kept = deps_.device.Persist(aik_.handle, handle_); !kept.ok())
+    return TpmFailure(kept.error(), "making the AIK persistent");
   record_.aik_handle = handle_;
   record_.aik_kind = config_.aik;
   record_.verifier_url = config_.verifier;
@@ -174,7 +182,8 @@ Check EnrollFlow::Keep() {
 Outcome<config::EnrollmentRecord> EnrollFlow::Run(Mode mode) {
   if (Check failure = CheckBefore(mode)) return std::move(*failure);
   using Step = Check (EnrollFlow::*)();
-  for (const Step step : {&EnrollFlow::ReadCertificates, &EnrollFlow::CreateKeys, &EnrollFlow::Begin, &EnrollFlow::ProveKeys, &EnrollFlow::Complete, &EnrollFlow::Keep}) {
+  for (const Step step : {&EnrollFlow::ReadCertificates, &EnrollFlow::CreateKeys, &EnrollFlow::Begin,
+                          &EnrollFlow::ProveKeys, &EnrollFlow::Complete, &EnrollFlow::Keep}) {
     if (Check failure = (this->*step)()) return std::move(*failure);
   }
   Flush();
@@ -192,8 +201,10 @@ Check SaveResult(const EnrollResult& result, const std::string& state_dir, confi
   record.certificate_path = state_dir + "/" + kCertificateFile;
   if (const Status made = config::MakeDirectory(state_dir, 0755); !made.ok()) return StateFailure(made.error());
   const std::string pem = CertificatePem(result.aik_certificate);
-  if (const Status wrote = config::WriteFileAtomic(record.certificate_path, AsBytes(pem), 0644); !wrote.ok()) return StateFailure(wrote.error());
-  if (const Status wrote = config::SaveEnrollment(config::EnrollmentPath(state_dir), record); !wrote.ok()) return StateFailure(wrote.error());
+  if (const Status wrote = config::WriteFileAtomic(record.certificate_path, AsBytes(pem), 0644); !wrote.ok())
+    return StateFailure(wrote.error());
+  if (const Status wrote = config::SaveEnrollment(config::EnrollmentPath(state_dir), record); !wrote.ok())
+    return StateFailure(wrote.error());
   return std::nullopt;
 }
 

@@ -22,7 +22,7 @@ namespace assay::enroll {
 struct Deps {
   tpm::Device& device;
   VerifierClient& verifier;
-  std::function<void(std::string_view)> progress;   // one line at a time, for people
+  std::function<void(std::string_view)> progress;  // one line at a time, for people
 };
 
 enum class Mode : std::uint8_t { kEnroll, kRotate };
@@ -50,7 +50,7 @@ class EnrollFlow {
   Deps deps_;
   const config::EnrollConfig& config_;
   std::string token_;
-  std::uint32_t handle_;   // where the AIK is kept: a rotation stays at the record's
+  std::uint32_t handle_;  // where the AIK is kept: a rotation stays at the record's
   Buffer ek_certificate_;
   std::vector<Buffer> intermediates_;
   tpm::CreatedKey ek_, aik_;

@@ -16,19 +16,19 @@ namespace assay::enroll {
 enum class Exit : int {
   kDone = 0,
   kInternal = 1,
-  kUsage = 2,            // options or configuration
+  kUsage = 2,  // options or configuration
   kNotEnrolled = 3,
   kAlreadyEnrolled = 4,
   kTpm = 5,
   kVerifierUnreachable = 6,
-  kRefused = 7,          // by the verifier
-  kRenewalDue = 8,       // status: the certificate has ended or is in its last third
-  kState = 9,            // the state directory cannot be read or written
+  kRefused = 7,     // by the verifier
+  kRenewalDue = 8,  // status: the certificate has ended or is in its last third
+  kState = 9,       // the state directory cannot be read or written
 };
 
 struct Failure {
   Exit exit = Exit::kInternal;
-  std::string code;      // stable: "tpm_unavailable", or the verifier's own code
+  std::string code;  // stable: "tpm_unavailable", or the verifier's own code
   std::string detail;
   std::string fix;
 };

@@ -13,8 +13,12 @@ class HttpsVerifier final : public VerifierClient {
  public:
   explicit HttpsVerifier(net::HttpsClient client) : client_(std::move(client)) {}
 
-  Result<VerifierReply> Post(const std::string& route, Bytes body) override { return Reply(client_.Post(route, kMediaType, body)); }
-  Result<VerifierReply> PostBound(const std::string& route, Bytes body) override { return Reply(client_.PostBound(route, kMediaType, body)); }
+  Result<VerifierReply> Post(const std::string& route, Bytes body) override {
+    return Reply(client_.Post(route, kMediaType, body));
+  }
+  Result<VerifierReply> PostBound(const std::string& route, Bytes body) override {
+    return Reply(client_.PostBound(route, kMediaType, body));
+  }
   Result<Digest> ChannelBinding() override {
     ASSAY_CHECK_OK(client_.Connect());
     return client_.ChannelBinding();

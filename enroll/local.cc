@@ -17,7 +17,9 @@ std::string TimeText(std::uint64_t seconds) {
   const auto time = static_cast<std::time_t>(seconds);
   std::tm parts{};
   std::array<char, 32> text{};
-  if (gmtime_r(&time, &parts) == nullptr || std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts) == 0) return std::to_string(seconds);
+  if (gmtime_r(&time, &parts) == nullptr ||
+      std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &parts) == 0)
+    return std::to_string(seconds);
   return text.data();
 }
 
@@ -29,7 +31,8 @@ std::string HandleText(std::uint32_t handle) {
 
 Check RemoveFile(const std::string& path) {
   if (unlink(path.c_str()) == 0 || errno == ENOENT) return std::nullopt;
-  return StateFailure(MakeError(Code::kIo, path + ": cannot remove: " + std::strerror(errno), static_cast<std::uint32_t>(errno)));
+  return StateFailure(
+      MakeError(Code::kIo, path + ": cannot remove: " + std::strerror(errno), static_cast<std::uint32_t>(errno)));
 }
 
 }  // namespace
@@ -52,7 +55,8 @@ CertificateState StateOf(const config::EnrollmentRecord& record, std::int64_t no
 Outcome<config::EnrollmentRecord> LoadRecord(const std::string& state_dir) {
   Result<config::EnrollmentRecord> record = config::LoadEnrollment(config::EnrollmentPath(state_dir));
   if (record.ok()) return std::move(*record);
-  if (record.error().code == Code::kNotFound) return Failure{Exit::kNotEnrolled, "not_enrolled", record.error().detail, "run `assay-enroll enroll`"};
+  if (record.error().code == Code::kNotFound)
+    return Failure{Exit::kNotEnrolled, "not_enrolled", record.error().detail, "run `assay-enroll enroll`"};
   return StateFailure(record.error());
 }
 
@@ -80,7 +84,8 @@ std::string RecordText(const config::EnrollmentRecord& record, std::int64_t now)
   line("host", ToHex(record.host_id));
   line("attester", ToHex(record.attester));
   line("device id", record.weak ? "weak: the EK was not proved to be the canonical one" : "strong");
-  line("AIK", std::string(config::AikKindName(record.aik_kind)) + " at " + HandleText(record.aik_handle) + ", generation " + std::to_string(record.generation));
+  line("AIK", std::string(config::AikKindName(record.aik_kind)) + " at " + HandleText(record.aik_handle) +
+                  ", generation " + std::to_string(record.generation));
   line("verifier", record.verifier_url);
   line("certificate", record.certificate_path + ", " + std::string(CertificateStateName(StateOf(record, now))));
   line("valid until", TimeText(record.not_after));

@@ -2,7 +2,6 @@
 // assay-enroll: makes this machine known to a verifier, once, and keeps its certificate fresh. Parses options, builds
 // the objects, prints what the flows return. Output goes to stdout, progress and errors to stderr.
 #include <CLI/CLI.hpp>
-
 #include <cstdio>
 #include <ctime>
 #include <iostream>
@@ -46,7 +45,8 @@ struct Options {
 };
 
 void AddOptions(CLI::App& app, Options& o) {
-  app.add_option("--config", o.config_file, "TOML file; its keys are these options' names with _ for -. Options win over it");
+  app.add_option("--config", o.config_file,
+                 "TOML file; its keys are these options' names with _ for -. Options win over it");
   app.add_flag("--check-config", o.check_config, "read and check file and options, then exit");
   app.add_flag("--json", o.json, "print one JSON object");
   app.add_flag("--quiet", o.quiet, "no progress on stderr");
@@ -58,31 +58,29 @@ void AddOptions(CLI::App& app, Options& o) {
   app.add_option("--aik-handle", o.aik_handle, "persistent handle (default 0x81010100)");
   app.add_option("--ek", o.ek, "rsa2048 (default; the canonical one), rsa2048-high, p256, p256-high, p384-high");
   app.add_option("--ek-certificate", o.ek_certificate, "EK certificate from a file instead of NV, DER or PEM");
-  app.add_flag("--ek-without-certificate", o.ek_without_certificate, "offer the bare EK; verifiers refuse it by default");
-  app.add_option("--intermediate", o.intermediates, "file with intermediates, DER or PEM; instead of those in NV 0x01C00100")->allow_extra_args(false);
+  app.add_flag("--ek-without-certificate", o.ek_without_certificate,
+               "offer the bare EK; verifiers refuse it by default");
+  app.add_option("--intermediate", o.intermediates,
+                 "file with intermediates, DER or PEM; instead of those in NV 0x01C00100")
+      ->allow_extra_args(false);
   app.add_option("--token-file", o.token_file, "file with the one-time enrollment token");
   app.add_option("--label", o.label, "a name for people (default: the host name); it proves nothing");
-  app.add_option("--timeout", o.timeout_s, "seconds for one request to the verifier (default 30)")->check(CLI::Range(1, 600));
+  app.add_option("--timeout", o.timeout_s, "seconds for one request to the verifier (default 30)")
+      ->check(CLI::Range(1, 600));
 }
 
 // The file first, the options over it.
 Result<config::EnrollConfig> Merge(const Options& o) {
   config::EnrollConfig c;
-  if (!o.config_file.empty()) {
-    ASSAY_TRY(c, config::LoadEnrollConfig(o.config_file));
-  }
-  const auto take = [](const std::string& typed, std::string& into) { if (!typed.empty()) into = typed; };
+  if (!o.config_file.empty()) { ASSAY_TRY(c, config::LoadEnrollConfig(o.config_file)); }
+  const auto take = [](const std::string& typed, std::string& into) {
+    if (!typed.empty()) into = typed;
+  };
   take(o.verifier, c.verifier), take(o.ca, c.ca), take(o.tcti, c.tcti), take(o.state_dir, c.state_dir);
   take(o.ek_certificate, c.ek_certificate), take(o.token_file, c.token_file), take(o.label, c.label);
-  if (!o.aik.empty()) {
-    ASSAY_TRY(c.aik, config::AikKindFromName(o.aik));
-  }
-  if (!o.aik_handle.empty()) {
-    ASSAY_TRY(c.aik_handle, config::PersistentHandleFromText(o.aik_handle));
-  }
-  if (!o.ek.empty()) {
-    ASSAY_TRY(c.ek, config::EkKindFromName(o.ek));
-  }
+  if (!o.aik.empty()) { ASSAY_TRY(c.aik, config::AikKindFromName(o.aik)); }
+  if (!o.aik_handle.empty()) { ASSAY_TRY(c.aik_handle, config::PersistentHandleFromText(o.aik_handle)); }
+  if (!o.ek.empty()) { ASSAY_TRY(c.ek, config::EkKindFromName(o.ek)); }
   if (!o.intermediates.empty()) c.intermediates = o.intermediates;
   if (o.ek_without_certificate) c.ek_without_certificate = true;
   if (o.timeout_s != 0) c.timeout_ms = o.timeout_s * 1000ULL;
@@ -110,7 +108,8 @@ int RunStatus(const Options& o, const config::EnrollConfig& c) {
   const Outcome<config::EnrollmentRecord> record = LoadRecord(c.state_dir);
   const int shown = Finish(o, record);
   if (shown != 0) return shown;
-  const bool valid = StateOf(std::get<config::EnrollmentRecord>(record), std::time(nullptr)) == CertificateState::kValid;
+  const bool valid =
+      StateOf(std::get<config::EnrollmentRecord>(record), std::time(nullptr)) == CertificateState::kValid;
   return static_cast<int>(valid ? Exit::kDone : Exit::kRenewalDue);
 }
 
@@ -118,11 +117,13 @@ Result<std::string> ReadToken(const std::string& path) {
   if (path.empty()) return std::string();
   ASSAY_TRY(std::string token, config::ReadTextFile(path, limits::kEnrollmentToken + 2));
   while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
-  if (token.empty() || token.size() > limits::kEnrollmentToken) return MakeError(Code::kConfig, path + ": holds no enrollment token");
+  if (token.empty() || token.size() > limits::kEnrollmentToken)
+    return MakeError(Code::kConfig, path + ": holds no enrollment token");
   return token;
 }
 
-int RunWithVerifier(const Options& o, const config::EnrollConfig& c, const std::string& command, const std::function<void(std::string_view)>& progress) {
+int RunWithVerifier(const Options& o, const config::EnrollConfig& c, const std::string& command,
+                    const std::function<void(std::string_view)>& progress) {
   if (const Status checked = config::CheckEnrollConfig(c); !checked.ok()) return Fail(o, UsageFailure(checked.error()));
   const Result<std::string> token = ReadToken(c.token_file);
   if (!token.ok()) return Fail(o, UsageFailure(token.error()));
@@ -136,8 +137,12 @@ int RunWithVerifier(const Options& o, const config::EnrollConfig& c, const std::
 }
 
 int RunRemove(const Options& o, const config::EnrollConfig& c, const std::function<void(std::string_view)>& progress) {
-  if (!o.yes) return Fail(o, {Exit::kUsage, "confirmation_missing", "`remove` deletes the AIK from the TPM: a new enrollment is needed afterwards", "say --yes if you mean it"});
-  if (Outcome<config::EnrollmentRecord> record = LoadRecord(c.state_dir); std::holds_alternative<Failure>(record)) return Fail(o, std::get<Failure>(record));
+  if (!o.yes)
+    return Fail(o, {Exit::kUsage, "confirmation_missing",
+                    "`remove` deletes the AIK from the TPM: a new enrollment is needed afterwards",
+                    "say --yes if you mean it"});
+  if (Outcome<config::EnrollmentRecord> record = LoadRecord(c.state_dir); std::holds_alternative<Failure>(record))
+    return Fail(o, std::get<Failure>(record));
   const Result<std::unique_ptr<tpm::Device>> device = tpm::OpenDevice(c.tcti);
   if (!device.ok()) return Fail(o, TpmFailure(device.error(), "opening " + c.tcti));
   if (const Check failure = Remove(**device, c.state_dir, progress)) return Fail(o, *failure);
@@ -150,11 +155,14 @@ int Run(const Options& o, const std::string& command) {
   if (!merged.ok()) return Fail(o, UsageFailure(merged.error()));
   const config::EnrollConfig& c = *merged;
   if (o.check_config) {
-    if (const Status checked = config::CheckEnrollConfig(c); !checked.ok()) return Fail(o, UsageFailure(checked.error()));
+    if (const Status checked = config::CheckEnrollConfig(c); !checked.ok())
+      return Fail(o, UsageFailure(checked.error()));
     std::printf("%s\n", o.json ? "{\"ok\":true}" : "configuration ok");
     return static_cast<int>(Exit::kDone);
   }
-  const auto progress = [&o](std::string_view line) { if (!o.quiet) std::cerr << "assay-enroll: " << line << "\n"; };
+  const auto progress = [&o](std::string_view line) {
+    if (!o.quiet) std::cerr << "assay-enroll: " << line << "\n";
+  };
   if (command == "status") return RunStatus(o, c);
   if (command == "remove") return RunRemove(o, c, progress);
   return RunWithVerifier(o, c, command, progress);

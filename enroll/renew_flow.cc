@@ -19,11 +19,13 @@ Check NamePcrs(const tpm::PcrSelection& selection, Quoted& quoted) {
   quoted.pcrs.hash = selection.hash;
   for (std::uint8_t pcr = 0; pcr < limits::kPcrs; ++pcr) {
     if ((selection.mask >> pcr & 1U) == 0) continue;
-    if (quoted.pcrs.count == quoted.quote.pcrs.size()) return TpmFailure(MakeError(Code::kTpm, "fewer PCR values than were asked for"), "quoting");
+    if (quoted.pcrs.count == quoted.quote.pcrs.size())
+      return TpmFailure(MakeError(Code::kTpm, "fewer PCR values than were asked for"), "quoting");
     quoted.pcrs.items[quoted.pcrs.count] = {pcr, quoted.quote.pcrs[quoted.pcrs.count]};
     ++quoted.pcrs.count;
   }
-  if (quoted.pcrs.count != quoted.quote.pcrs.size()) return TpmFailure(MakeError(Code::kTpm, "more PCR values than were asked for"), "quoting");
+  if (quoted.pcrs.count != quoted.quote.pcrs.size())
+    return TpmFailure(MakeError(Code::kTpm, "more PCR values than were asked for"), "quoting");
   return std::nullopt;
 }
 
@@ -53,7 +55,8 @@ Check Quote(const Deps& deps, const config::EnrollmentRecord& record, const Chal
 }
 
 // One round: challenge, quote, request. The connection may be renewed in between; nothing was sent then.
-Result<VerifierReply> AskOnce(const Deps& deps, const config::EnrollmentRecord& record, const std::string& url, Check& failure) {
+Result<VerifierReply> AskOnce(const Deps& deps, const config::EnrollmentRecord& record, const std::string& url,
+                              Check& failure) {
   deps.progress("asking " + url + " for a challenge");
   Outcome<Challenge> challenge = AskChallenge(deps, url, record.attester);
   if (auto* refused = std::get_if<Failure>(&challenge)) {
@@ -77,7 +80,8 @@ Outcome<config::EnrollmentRecord> Renew(const Deps& deps, const config::EnrollCo
   auto& record = std::get<config::EnrollmentRecord>(loaded);
   Check failure;
   Result<VerifierReply> reply = AskOnce(deps, record, config.verifier, failure);
-  if (!failure && !reply.ok() && reply.error().code == Code::kConflict) reply = AskOnce(deps, record, config.verifier, failure);
+  if (!failure && !reply.ok() && reply.error().code == Code::kConflict)
+    reply = AskOnce(deps, record, config.verifier, failure);
   if (failure) return std::move(*failure);
   Outcome<Buffer> body = Judge(std::move(reply), config.verifier);
   if (auto* refused = std::get_if<Failure>(&body)) return std::move(*refused);

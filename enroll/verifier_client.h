@@ -14,7 +14,10 @@
 
 namespace assay::enroll {
 
-struct VerifierReply { unsigned status = 0; Buffer body; };
+struct VerifierReply {
+  unsigned status = 0;
+  Buffer body;
+};
 
 class VerifierClient {
  public:
@@ -30,7 +33,10 @@ class VerifierClient {
 Result<std::unique_ptr<VerifierClient>> ConnectVerifier(const config::EnrollConfig& config);
 
 // "https://host[:port]", an IPv6 address in brackets; 8443 without a port. kConfig.
-struct VerifierAddress { std::string host; std::uint16_t port = 8443; };
+struct VerifierAddress {
+  std::string host;
+  std::uint16_t port = 8443;
+};
 Result<VerifierAddress> ParseVerifierUrl(std::string_view url);
 
 // The body of a 200, or the failure that the verifier or the network told of.

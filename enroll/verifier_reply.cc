@@ -9,7 +9,8 @@ namespace assay::enroll {
 
 Result<VerifierAddress> ParseVerifierUrl(std::string_view url) {
   constexpr std::string_view kScheme = "https://";
-  const Error bad = MakeError(Code::kConfig, "\"" + std::string(url) + "\" is no verifier's address: https://HOST[:PORT]");
+  const Error bad =
+      MakeError(Code::kConfig, "\"" + std::string(url) + "\" is no verifier's address: https://HOST[:PORT]");
   if (!url.starts_with(kScheme)) return bad;
   url.remove_prefix(kScheme.size());
   if (url.ends_with('/')) url.remove_suffix(1);
@@ -36,7 +37,8 @@ Outcome<Buffer> Judge(Result<VerifierReply> reply, const std::string& url) {
   if (reply->status == 200) return std::move(reply->body);
   const Result<ErrorReply> refusal = DecodeErrorReply(reply->body);
   if (refusal.ok()) return RefusedBy(*refusal);
-  return VerifierFailure(MakeError(Code::kMalformed, "status " + std::to_string(reply->status) + " without a reason"), url);
+  return VerifierFailure(MakeError(Code::kMalformed, "status " + std::to_string(reply->status) + " without a reason"),
+                         url);
 }
 
 }  // namespace assay::enroll

@@ -113,7 +113,8 @@ Result<LogFile> LogFile::Create(const std::string& path, const LogContent& conte
 }
 
 Status LogFile::Append(Bytes entry) {
-  if (broken_) return MakeError(Code::kIo, "the log took a half write before: restart the agent when the disk is well again");
+  if (broken_)
+    return MakeError(Code::kIo, "the log took a half write before: restart the agent when the disk is well again");
   if (entry.size() > limits::kRuntimeEntry) return MakeError(Code::kLimit, "a log entry is larger than the limit");
   const Buffer frame = Frame(entry);
   Bytes rest = frame;
@@ -134,7 +135,9 @@ Status LogFile::Append(Bytes entry) {
   return Ok();
 }
 
-Status SaveBootMark(const std::string& path, const LogHeader& header) { return config::WriteFileAtomic(path, EncodeHeader(header), kMode); }
+Status SaveBootMark(const std::string& path, const LogHeader& header) {
+  return config::WriteFileAtomic(path, EncodeHeader(header), kMode);
+}
 
 Result<LogHeader> LoadBootMark(const std::string& path) {
   ASSAY_TRY(const Buffer bytes, config::ReadFile(path, kMaxMark));

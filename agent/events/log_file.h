@@ -16,10 +16,10 @@ namespace assay::agent {
 struct LogHeader {
   std::uint32_t reset_count = 0;
   std::uint32_t restart_count = 0;
-  Digest boot_id{};                // SHA-256 of the kernel's boot id; zeros: not known
-  Digest base{};                   // the register before entry 0
-  std::uint64_t predecessor = 0;   // entries of a log of this boot that went before
-  std::uint32_t faults = 0;        // LogFault bits: sticky for the boot
+  Digest boot_id{};               // SHA-256 of the kernel's boot id; zeros: not known
+  Digest base{};                  // the register before entry 0
+  std::uint64_t predecessor = 0;  // entries of a log of this boot that went before
+  std::uint32_t faults = 0;       // LogFault bits: sticky for the boot
 };
 
 struct LogContent {

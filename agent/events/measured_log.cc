@@ -15,7 +15,9 @@ SameKernel CompareBootIds(const Digest& a, const Digest& b) noexcept {
 
 Result<Digest> ReadRegister(tpm::Device& device, std::uint8_t pcr) {
   ASSAY_TRY(const std::vector<Digest> values, device.ReadPcrs({tpm::Alg::kSha256, 1U << pcr}));
-  if (values.size() != 1) return MakeError(Code::kTpm, "the TPM has no SHA-256 bank for PCR " + std::to_string(pcr) + ": enable it in the firmware's setup");
+  if (values.size() != 1)
+    return MakeError(Code::kTpm, "the TPM has no SHA-256 bank for PCR " + std::to_string(pcr) +
+                                     ": enable it in the firmware's setup");
   return values[0];
 }
 
@@ -33,9 +35,12 @@ std::string_view LogFaultCode(LogFault fault) noexcept {
 
 std::string_view LogFaultText(LogFault fault) noexcept {
   switch (fault) {
-    case LogFault::kLost: return "the agent's log of this boot was removed or cut, so the register can no longer be explained";
+    case LogFault::kLost:
+      return "the agent's log of this boot was removed or cut, so the register can no longer be explained";
     case LogFault::kForeignExtend: return "something other than the agent extended the agent's register";
-    case LogFault::kHibernated: return "the TPM was reset while this kernel lived on, as hibernation does, so the registers no longer tell how it was started";
+    case LogFault::kHibernated:
+      return "the TPM was reset while this kernel lived on, as hibernation does, so the registers no longer tell how "
+             "it was started";
     case LogFault::kKexec: return "another kernel was started by kexec, without a reset of the TPM";
   }
   return "unknown";
@@ -44,8 +49,10 @@ std::string_view LogFaultText(LogFault fault) noexcept {
 std::string_view LogFaultFix(LogFault fault) noexcept {
   switch (fault) {
     case LogFault::kLost: return "reboot, and keep the agent's state directory on a disk that outlives the agent";
-    case LogFault::kForeignExtend: return "find what extends this PCR (tpm2-tools scripts, another agent), stop it, and reboot";
-    case LogFault::kHibernated: return "reboot; disable hibernation (systemctl mask hibernate.target) on machines that attest";
+    case LogFault::kForeignExtend:
+      return "find what extends this PCR (tpm2-tools scripts, another agent), stop it, and reboot";
+    case LogFault::kHibernated:
+      return "reboot; disable hibernation (systemctl mask hibernate.target) on machines that attest";
     case LogFault::kKexec: return "reboot through the firmware";
   }
   return "";
@@ -72,7 +79,8 @@ Result<MeasuredLog> MeasuredLog::Open(LogPlace place, tpm::Device& device) {
 
 Status MeasuredLog::MatchMissing(const Digest& value, const tpm::ClockInfo& clock) {
   const auto mark = LoadBootMark(place_.path + ".boot");
-  const bool had_one = mark.ok() && mark->reset_count == clock.reset_count && mark->restart_count == clock.restart_count;
+  const bool had_one =
+      mark.ok() && mark->reset_count == clock.reset_count && mark->restart_count == clock.restart_count;
   return StartNew(value, clock, had_one ? Bit(LogFault::kLost) | mark->faults : 0);
 }
 
@@ -135,7 +143,9 @@ void MeasuredLog::Recompute() {
   for (const Buffer& entry : content_.entries) values_.push_back(ExtendWithEntry(values_.back(), entry));
 }
 
-Digest MeasuredLog::ValueBefore(std::size_t index) const noexcept { return values_[index < values_.size() ? index : values_.size() - 1]; }
+Digest MeasuredLog::ValueBefore(std::size_t index) const noexcept {
+  return values_[index < values_.size() ? index : values_.size() - 1];
+}
 
 Status MeasuredLog::ExtendPending() {
   ASSAY_CHECK_OK(device_->ExtendPcr(place_.pcr, Sha256(content_.entries.back())));

@@ -16,12 +16,13 @@
 namespace assay::agent {
 
 enum class LogFault : std::uint32_t {
-  kLost = 1,            // this boot had a log and it is gone or cut
-  kForeignExtend = 2,   // the register holds an extend that is not in the log
-  kHibernated = 4,      // the registers were reset under a kernel that lived on
-  kKexec = 8,           // another kernel took over without a reset
+  kLost = 1,           // this boot had a log and it is gone or cut
+  kForeignExtend = 2,  // the register holds an extend that is not in the log
+  kHibernated = 4,     // the registers were reset under a kernel that lived on
+  kKexec = 8,          // another kernel took over without a reset
 };
-inline constexpr LogFault kLogFaults[] = {LogFault::kLost, LogFault::kForeignExtend, LogFault::kHibernated, LogFault::kKexec};
+inline constexpr LogFault kLogFaults[] = {LogFault::kLost, LogFault::kForeignExtend, LogFault::kHibernated,
+                                          LogFault::kKexec};
 std::string_view LogFaultCode(LogFault fault) noexcept;  // "log_lost", "log_foreign_extend", "hibernated", "kexec"
 std::string_view LogFaultText(LogFault fault) noexcept;  // a sentence
 std::string_view LogFaultFix(LogFault fault) noexcept;   // a sentence
@@ -36,9 +37,9 @@ struct AgentMeasurements {
 };
 
 struct LogPlace {
-  std::string path;    // the boot mark is kept at path + ".boot"
+  std::string path;  // the boot mark is kept at path + ".boot"
   std::uint8_t pcr = 14;
-  Digest boot_id{};    // zeros: not known (a TPM behind a socket does not follow this kernel)
+  Digest boot_id{};  // zeros: not known (a TPM behind a socket does not follow this kernel)
 };
 
 // One owner, one thread: that of the device, which outlives it.
@@ -62,7 +63,9 @@ class MeasuredLog {
   Digest ValueBefore(std::size_t index) const noexcept;  // the register before that entry
   Digest Value() const noexcept { return ValueBefore(content_.entries.size()); }
   const LogHeader& header() const noexcept { return content_.header; }
-  bool HasFault(LogFault fault) const noexcept { return (content_.header.faults & static_cast<std::uint32_t>(fault)) != 0; }
+  bool HasFault(LogFault fault) const noexcept {
+    return (content_.header.faults & static_cast<std::uint32_t>(fault)) != 0;
+  }
   bool recovered_pending() const noexcept { return recovered_pending_; }
 
  private:

@@ -24,7 +24,8 @@ Status WaitFor(int fd, short events, SteadyClock::time_point deadline) {
     pollfd item{fd, events, 0};
     const int ready = ::poll(&item, 1, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
     if (ready > 0) return Ok();
-    if (ready < 0 && errno != EINTR) return MakeError(Code::kIo, "poll on the agent's socket failed", static_cast<std::uint32_t>(errno));
+    if (ready < 0 && errno != EINTR)
+      return MakeError(Code::kIo, "poll on the agent's socket failed", static_cast<std::uint32_t>(errno));
   }
 }
 
@@ -33,7 +34,8 @@ Status SendAll(int fd, Bytes bytes, SteadyClock::time_point deadline) {
     ASSAY_CHECK_OK(WaitFor(fd, POLLOUT, deadline));
     const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (sent <= 0) return MakeError(Code::kUnavailable, "the agent closed the connection", static_cast<std::uint32_t>(errno));
+    if (sent <= 0)
+      return MakeError(Code::kUnavailable, "the agent closed the connection", static_cast<std::uint32_t>(errno));
     bytes = bytes.subspan(static_cast<std::size_t>(sent));
   }
   return Ok();
@@ -57,12 +59,15 @@ Result<Buffer> ReceiveFrame(int fd, SteadyClock::time_point deadline) {
 Result<Client> Client::Connect(const std::string& socket_path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (socket_path.empty() || socket_path.size() >= sizeof address.sun_path) return MakeError(Code::kConfig, "the agent's socket path is empty or too long");
+  if (socket_path.empty() || socket_path.size() >= sizeof address.sun_path)
+    return MakeError(Code::kConfig, "the agent's socket path is empty or too long");
   socket_path.copy(address.sun_path, sizeof address.sun_path - 1);
   Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return MakeError(Code::kIo, "cannot make a socket", static_cast<std::uint32_t>(errno));
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return MakeError(Code::kUnavailable, "no agent answers at " + socket_path + ": start assay-agent, or name its socket", static_cast<std::uint32_t>(errno));
+    return MakeError(Code::kUnavailable,
+                     "no agent answers at " + socket_path + ": start assay-agent, or name its socket",
+                     static_cast<std::uint32_t>(errno));
   }
   return Client(std::move(fd));
 }

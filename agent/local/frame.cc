@@ -25,7 +25,9 @@ Status FrameReader::Feed(Bytes bytes) {
   if (head_.size() < kFrameHead) return Ok();
   size_ = Reader(head_).U32Le();
   if (size_ == 0) return MakeError(Code::kMalformed, "a frame without content");
-  if (size_ > limit_) return MakeError(Code::kLimit, "a frame of " + std::to_string(size_) + " bytes; " + std::to_string(limit_) + " are allowed");
+  if (size_ > limit_)
+    return MakeError(Code::kLimit,
+                     "a frame of " + std::to_string(size_) + " bytes; " + std::to_string(limit_) + " are allowed");
   sized_ = true;
   return Ok();
 }

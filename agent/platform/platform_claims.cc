@@ -103,7 +103,8 @@ PlatformClaims ReadPlatformClaims(const std::string& root) {
   claims.lockdown = ReadLockdown(root);
   claims.module_signatures = ReadModuleSignatures(root);
   claims.iommu = ReadIommu(root);
-  const std::string release = ReadSmall(root + "/proc/sys/kernel/osrelease").value_or("unknown").substr(0, limits::kShortText);
+  const std::string release =
+      ReadSmall(root + "/proc/sys/kernel/osrelease").value_or("unknown").substr(0, limits::kShortText);
   claims.kernel_release = IsUtf8(release) ? release : "unknown";
   claims.taint = ReadNumber(root + "/proc/sys/kernel/tainted").value_or(0);
   claims.kexec_loaded = ReadFlag(root + "/sys/kernel/kexec_loaded");

@@ -27,8 +27,8 @@ struct PlatformClaims {
 // root: "" on a real machine, another directory in tests.
 PlatformClaims ReadPlatformClaims(const std::string& root);
 
-Digest ReadBootId(const std::string& root);        // SHA-256 of the kernel's boot id; zeros when unreadable
+Digest ReadBootId(const std::string& root);  // SHA-256 of the kernel's boot id; zeros when unreadable
 Result<Digest> DigestOfFile(const std::string& path);
-Result<Digest> DigestOfThisExecutable();           // through /proc/self/exe
+Result<Digest> DigestOfThisExecutable();  // through /proc/self/exe
 
 }  // namespace assay::agent

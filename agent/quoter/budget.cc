@@ -25,7 +25,9 @@ bool Bucket::Take(const config::QuoteBudget& budget, std::uint64_t now_ms) noexc
   return true;
 }
 
-bool Bucket::IsFull(const config::QuoteBudget& budget, std::uint64_t now_ms) const noexcept { return Level(budget, now_ms) >= budget.burst * kQuote; }
+bool Bucket::IsFull(const config::QuoteBudget& budget, std::uint64_t now_ms) const noexcept {
+  return Level(budget, now_ms) >= budget.burst * kQuote;
+}
 
 bool UserBudgets::Take(uid_t user, std::uint64_t now_ms) {
   if (!buckets_.contains(user) && buckets_.size() >= max_users_) {

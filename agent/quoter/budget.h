@@ -28,7 +28,8 @@ class Bucket {
 // One bucket a user. Memory is bounded: full buckets are forgotten first, and with no room left strangers wait.
 class UserBudgets {
  public:
-  explicit UserBudgets(config::QuoteBudget budget, std::size_t max_users = 1024) : budget_(budget), max_users_(max_users) {}
+  explicit UserBudgets(config::QuoteBudget budget, std::size_t max_users = 1024)
+      : budget_(budget), max_users_(max_users) {}
   bool Take(uid_t user, std::uint64_t now_ms);
 
  private:

@@ -18,7 +18,8 @@ Result<PcrValues> ToPcrValues(const tpm::PcrSelection& selection, const std::vec
   out.hash = selection.hash;
   for (std::uint8_t pcr = 0; pcr < limits::kPcrs; ++pcr) {
     if ((selection.mask & (1U << pcr)) == 0) continue;
-    if (out.count == values.size()) return MakeError(Code::kTpm, "the TPM returned fewer PCR values than were asked for");
+    if (out.count == values.size())
+      return MakeError(Code::kTpm, "the TPM returned fewer PCR values than were asked for");
     out.items[out.count] = {pcr, values[out.count]};
     ++out.count;
   }
@@ -34,7 +35,8 @@ const Digest* ValueOf(const tpm::PcrSelection& selection, const std::vector<Dige
 
 Status CheckSelection(const tpm::PcrSelection& selection) {
   if (selection.hash != tpm::Alg::kSha256) {
-    return MakeError(Code::kUnsupported, "the challenge asks for the " + tpm::AlgName(selection.hash) + " bank; this agent quotes sha256 only");
+    return MakeError(Code::kUnsupported, "the challenge asks for the " + tpm::AlgName(selection.hash) +
+                                             " bank; this agent quotes sha256 only");
   }
   if (selection.mask == 0) return MakeError(Code::kUnsupported, "the challenge selects no PCR at all");
   return Ok();
@@ -63,7 +65,8 @@ Result<config::EnrollmentRecord> Quoter::Attester() {
     auto record = LoadAttester(parts_.state_dir, *parts_.device);
     stamp_ = stamp;
     // A busy or silent TPM is no answer: ask again next time.
-    loaded_ = record.ok() || record.error().code == Code::kNotFound || record.error().code == Code::kConflict || record.error().code == Code::kConfig;
+    loaded_ = record.ok() || record.error().code == Code::kNotFound || record.error().code == Code::kConflict ||
+              record.error().code == Code::kConfig;
     attester_.reset();
     problem_.reset();
     if (record.ok()) attester_ = std::move(record).value();
@@ -79,7 +82,8 @@ Status Quoter::CloseBatch() {
     RuntimeEntry entry;
     entry.kind = EntryKind::kBatch;
     const std::size_t end = std::min(seen.size(), at + limits::kRuntimeBatch);
-    entry.digests.assign(seen.begin() + static_cast<std::ptrdiff_t>(at), seen.begin() + static_cast<std::ptrdiff_t>(end));
+    entry.digests.assign(seen.begin() + static_cast<std::ptrdiff_t>(at),
+                         seen.begin() + static_cast<std::ptrdiff_t>(end));
     ASSAY_CHECK_OK(parts_.log->Append(std::move(entry)));
   }
   return Ok();
@@ -90,7 +94,8 @@ Result<Quoter::Body> Quoter::BuildBody(const EvidenceOrder& order, const Digest&
   const std::uint64_t count = log.entries().size();
   EvidenceBody body;
   body.attester = attester;
-  const std::uint64_t firmware_from = order.challenge.firmware_from <= firmware_.size() ? order.challenge.firmware_from : 0;
+  const std::uint64_t firmware_from =
+      order.challenge.firmware_from <= firmware_.size() ? order.challenge.firmware_from : 0;
   body.boot.firmware_log = Bytes(firmware_).subspan(firmware_from);
   body.boot.firmware_offset = firmware_from;
   if (firmware_from > 0) body.boot.firmware_known = Sha256(Bytes(firmware_).first(firmware_from));
@@ -114,15 +119,18 @@ Result<Quoter::Body> Quoter::BuildBody(const EvidenceOrder& order, const Digest&
   const PlatformClaims platform = ReadPlatformClaims(parts_.root);
   body.platform = platform.View();
   if (order.token) {
-    body.request = TokenRequest{order.token->audience, order.token->match, order.token->server_nonce, order.token->session_key_hash, order.token->caller};
+    body.request = TokenRequest{order.token->audience, order.token->match, order.token->server_nonce,
+                                order.token->session_key_hash, order.token->caller};
   }
   return Body{EncodeEvidenceBody(body), count};
 }
 
-Result<MadeEvidence> Quoter::QuoteOnce(const EvidenceOrder& order, const config::EnrollmentRecord& attester, bool& again) {
+Result<MadeEvidence> Quoter::QuoteOnce(const EvidenceOrder& order, const config::EnrollmentRecord& attester,
+                                       bool& again) {
   ASSAY_CHECK_OK(CloseBatch());
   ASSAY_TRY(const Body body, BuildBody(order, attester.attester));
-  const Digest extra = ExtraData(QuoteTag::kEvidence, order.challenge.nonce, Sha256(body.encoded), order.channel_binding);
+  const Digest extra =
+      ExtraData(QuoteTag::kEvidence, order.challenge.nonce, Sha256(body.encoded), order.channel_binding);
   ASSAY_TRY(const tpm::QuoteResult quote, parts_.device->Quote(attester.aik_handle, order.challenge.selection, extra));
   if (const Digest* value = ValueOf(order.challenge.selection, quote.pcrs, parts_.pcr)) {
     ASSAY_TRY(const tpm::Attest attest, tpm::DecodeAttest(quote.attest));
@@ -138,7 +146,8 @@ Result<MadeEvidence> Quoter::QuoteOnce(const EvidenceOrder& order, const config:
   MadeEvidence made;
   made.evidence = EncodeEvidence(evidence);
   made.basis = {order.challenge.selection, body.entries, parts_.log->header().reset_count, attester.attester};
-  if (made.evidence.size() > limits::kEvidenceBody) return MakeError(Code::kLimit, "the evidence is larger than a verifier takes (4 MiB)");
+  if (made.evidence.size() > limits::kEvidenceBody)
+    return MakeError(Code::kLimit, "the evidence is larger than a verifier takes (4 MiB)");
   return made;
 }
 
@@ -159,10 +168,13 @@ Result<Buffer> Quoter::EntriesSince(const ResultBasis& basis, const Digest& atte
   const MeasuredLog& log = *parts_.log;
   const std::uint64_t count = log.entries().size();
   if (basis.attester != attester || basis.reset_count != log.header().reset_count || basis.entries > count) {
-    return MakeError(Code::kConflict, "this machine changed since its last result (another AIK or another boot): ask for a result token first");
+    return MakeError(
+        Code::kConflict,
+        "this machine changed since its last result (another AIK or another boot): ask for a result token first");
   }
   if (count - basis.entries > kHostTokenEntries) {
-    return MakeError(Code::kConflict, "too much happened since the last result to fit a host token: ask for a result token first");
+    return MakeError(Code::kConflict,
+                     "too much happened since the last result to fit a host token: ask for a result token first");
   }
   Writer entries;
   for (std::uint64_t i = basis.entries; i < count; ++i) {

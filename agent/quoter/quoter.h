@@ -27,15 +27,15 @@ struct TokenOrder {
 
 struct EvidenceOrder {
   Challenge challenge;
-  Buffer channel_binding;           // 32 bytes; empty only for evidence that is merely shown
+  Buffer channel_binding;  // 32 bytes; empty only for evidence that is merely shown
   std::optional<TokenOrder> token;
 };
 
 // What a result will refer to: host tokens after it use the same registers and carry the entries since.
 struct ResultBasis {
   tpm::PcrSelection selection;
-  std::uint64_t entries = 0;        // entries of the log that the evidence was made over
-  std::uint32_t reset_count = 0;    // of the log: another value voids the basis
+  std::uint64_t entries = 0;      // entries of the log that the evidence was made over
+  std::uint32_t reset_count = 0;  // of the log: another value voids the basis
   Digest attester{};
 };
 
@@ -52,18 +52,18 @@ struct QuoterFacts {
   GateFacts gate;
   AgentMeasurements measurements;
   std::optional<config::EnrollmentRecord> attester;
-  std::string attester_problem;     // why there is none
+  std::string attester_problem;  // why there is none
 };
 
 class Quoter {
  public:
   struct Parts {
-    tpm::Device* device;            // outlives the quoter
+    tpm::Device* device;  // outlives the quoter
     MeasuredLog* log;
     Gate* gate;
     std::string state_dir;
-    std::string firmware_log;       // path or empty
-    std::string root;               // "" or a test's file tree
+    std::string firmware_log;  // path or empty
+    std::string root;          // "" or a test's file tree
     std::uint8_t pcr;
     AgentMeasurements measurements;
   };
@@ -79,7 +79,10 @@ class Quoter {
   const AgentMeasurements& measurements() const noexcept { return parts_.measurements; }
 
  private:
-  struct Body { Buffer encoded; std::uint64_t entries; };
+  struct Body {
+    Buffer encoded;
+    std::uint64_t entries;
+  };
   Status CloseBatch();
   Result<Buffer> EntriesSince(const ResultBasis& basis, const Digest& attester) const;
   Result<Body> BuildBody(const EvidenceOrder& order, const Digest& attester);

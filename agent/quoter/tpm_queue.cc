@@ -10,7 +10,8 @@ TpmQueue::~TpmQueue() { Stop(); }
 Status TpmQueue::Submit(Priority priority, std::function<void()> job) {
   const std::lock_guard lock(mutex_);
   auto& queue = queues_[static_cast<std::size_t>(priority)];
-  if (stop_ || queue.size() >= max_waiting_) return MakeError(Code::kBusy, "too many quotes are waiting for the TPM: try again in a second");
+  if (stop_ || queue.size() >= max_waiting_)
+    return MakeError(Code::kBusy, "too many quotes are waiting for the TPM: try again in a second");
   queue.push_back(std::move(job));
   wake_.notify_one();
   return Ok();
@@ -39,7 +40,8 @@ void TpmQueue::Run() {
     {
       std::unique_lock lock(mutex_);
       const auto first = [this]() -> std::deque<std::function<void()>>* {
-        for (auto& queue : queues_) if (!queue.empty()) return &queue;
+        for (auto& queue : queues_)
+          if (!queue.empty()) return &queue;
         return nullptr;
       };
       wake_.wait(lock, [&] { return stop_ || first() != nullptr; });

@@ -39,12 +39,16 @@ Result<VerifierAnswer> ToAnswer(Result<net::HttpReply> reply) {
 class HttpsVerifier final : public VerifierLink {
  public:
   explicit HttpsVerifier(net::HttpsClient client) : client_(std::move(client)) {}
-  Result<VerifierAnswer> Post(std::string_view path, Bytes body) override { return ToAnswer(client_.Post(std::string(path), kCbor, body)); }
+  Result<VerifierAnswer> Post(std::string_view path, Bytes body) override {
+    return ToAnswer(client_.Post(std::string(path), kCbor, body));
+  }
   Result<Digest> ChannelBinding() override {
     ASSAY_CHECK_OK(client_.Connect());
     return client_.ChannelBinding();
   }
-  Result<VerifierAnswer> PostBound(std::string_view path, Bytes body) override { return ToAnswer(client_.PostBound(std::string(path), kCbor, body)); }
+  Result<VerifierAnswer> PostBound(std::string_view path, Bytes body) override {
+    return ToAnswer(client_.PostBound(std::string(path), kCbor, body));
+  }
 
  private:
   net::HttpsClient client_;
@@ -52,7 +56,9 @@ class HttpsVerifier final : public VerifierLink {
 
 }  // namespace
 
-std::unique_ptr<AgentLink> MakeAgentLink(std::string socket_path) { return std::make_unique<SocketAgent>(std::move(socket_path)); }
+std::unique_ptr<AgentLink> MakeAgentLink(std::string socket_path) {
+  return std::make_unique<SocketAgent>(std::move(socket_path));
+}
 
 Result<std::unique_ptr<VerifierLink>> MakeVerifierLink(const config::RelayConfig& config) {
   net::HttpsOptions options;

@@ -2,7 +2,6 @@
 // assay-relay: parses the command line, builds the links, and turns until it is killed. There is nothing to clean up,
 // so signals keep their defaults.
 #include <CLI/CLI.hpp>
-
 #include <cstdio>
 #include <ctime>
 #include <string>
@@ -71,7 +70,12 @@ std::string RoundJson(const relay::Round& round) {
     out.EndArray();
   } else {
     out.Name("error").BeginObject();
-    out.Name("code").String(round.error.code).Name("detail").String(round.error.detail).Name("fix").String(round.error.fix);
+    out.Name("code")
+        .String(round.error.code)
+        .Name("detail")
+        .String(round.error.detail)
+        .Name("fix")
+        .String(round.error.fix);
     out.EndObject();
   }
   out.EndObject();
@@ -80,13 +84,16 @@ std::string RoundJson(const relay::Round& round) {
 
 void PrintRound(const relay::Round& round) {
   if (!round.reply) {
-    std::printf("%s: %s: %s\n", std::string(relay::StateName(round.state)).c_str(), round.error.code.c_str(), round.error.detail.c_str());
+    std::printf("%s: %s: %s\n", std::string(relay::StateName(round.state)).c_str(), round.error.code.c_str(),
+                round.error.detail.c_str());
     if (!round.error.fix.empty()) std::printf("  fix: %s\n", round.error.fix.c_str());
     return;
   }
-  std::printf("%s (audit record %llu)\n", std::string(TierName(round.reply->tier)).c_str(), static_cast<unsigned long long>(round.reply->audit_sequence));
+  std::printf("%s (audit record %llu)\n", std::string(TierName(round.reply->tier)).c_str(),
+              static_cast<unsigned long long>(round.reply->audit_sequence));
   for (const Reason& reason : round.reply->reasons) {
-    std::printf("  %s [%s]: %s\n", reason.code.c_str(), std::string(TierName(reason.tier)).c_str(), reason.detail.c_str());
+    std::printf("  %s [%s]: %s\n", reason.code.c_str(), std::string(TierName(reason.tier)).c_str(),
+                reason.detail.c_str());
     if (!reason.fix.empty()) std::printf("    fix: %s\n", reason.fix.c_str());
   }
 }
@@ -130,8 +137,8 @@ int Run(const Options& options) {
   }
   const auto agent = relay::MakeAgentLink(loaded->agent_socket);
   relay::Relay relay({agent.get(), verifier->get(), *loaded,
-                      [](const std::string& line) { std::fprintf(stderr, "assay-relay: %s\n", line.c_str()); }, MonotonicMs, Sleep, Random,
-                      [] { return static_cast<std::uint64_t>(std::time(nullptr)); }});
+                      [](const std::string& line) { std::fprintf(stderr, "assay-relay: %s\n", line.c_str()); },
+                      MonotonicMs, Sleep, Random, [] { return static_cast<std::uint64_t>(std::time(nullptr)); }});
   if (!options.once) {
     for (;;) relay.Turn();
   }

@@ -9,8 +9,8 @@
 namespace assay::relay {
 namespace {
 
-constexpr std::uint64_t kAgentTimeoutMs = 60'000;    // a slow TPM with a queue before it
-constexpr std::uint64_t kMaxWaitMs = 50'000;         // under the agent's own bound for waiting
+constexpr std::uint64_t kAgentTimeoutMs = 60'000;  // a slow TPM with a queue before it
+constexpr std::uint64_t kMaxWaitMs = 50'000;       // under the agent's own bound for waiting
 constexpr std::uint64_t kWaitGraceMs = 10'000;
 constexpr std::uint64_t kMinIntervalMs = 100;
 constexpr int kBindingAttempts = 3;
@@ -39,26 +39,32 @@ std::string_view StateName(State state) noexcept {
   return "unknown";
 }
 
-Relay::Relay(Parts parts) : parts_(std::move(parts)), backoff_(parts_.config.first_backoff_ms, parts_.config.max_backoff_ms) {}
+Relay::Relay(Parts parts)
+    : parts_(std::move(parts)), backoff_(parts_.config.first_backoff_ms, parts_.config.max_backoff_ms) {}
 
 Round Relay::AgentFailed(const Error& error) {
-  return Failure(State::kAgentUnavailable, {"agent_unavailable", error.detail, "start assay-agent and check agent_socket in the relay's configuration"});
+  return Failure(State::kAgentUnavailable, {"agent_unavailable", error.detail,
+                                            "start assay-agent and check agent_socket in the relay's configuration"});
 }
 
 Round Relay::AgentRefused(const ErrorReply& error) { return Failure(State::kBackingOff, error); }
 
 Round Relay::VerifierFailed(const Error& error) {
   const bool wrong_peer = error.code == Code::kDenied;
-  return Failure(wrong_peer ? State::kRefused : State::kVerifierUnavailable,
-                 {wrong_peer ? "verifier_certificate" : "verifier_unavailable", error.ToString().substr(0, limits::kReasonText),
-                  wrong_peer ? "check ca and server_name in the relay's configuration" : "check the network and the verifier's address"});
+  return Failure(
+      wrong_peer ? State::kRefused : State::kVerifierUnavailable,
+      {wrong_peer ? "verifier_certificate" : "verifier_unavailable", error.ToString().substr(0, limits::kReasonText),
+       wrong_peer ? "check ca and server_name in the relay's configuration"
+                  : "check the network and the verifier's address"});
 }
 
 Round Relay::Refused(const VerifierAnswer& answer) {
   const bool busy = answer.status == kHttpTooMany || answer.status >= kHttpServerError;
   const auto error = DecodeErrorReply(answer.body);
   Round round = Failure(busy ? State::kVerifierUnavailable : State::kRefused,
-                        error.ok() ? *error : ErrorReply{"http_" + std::to_string(answer.status), "the verifier answered " + std::to_string(answer.status), ""});
+                        error.ok() ? *error
+                                   : ErrorReply{"http_" + std::to_string(answer.status),
+                                                "the verifier answered " + std::to_string(answer.status), ""});
   round.retry_after_ms = std::min<std::uint64_t>(answer.retry_after_s.value_or(0), kDaySeconds) * 1000;
   return round;
 }
@@ -108,7 +114,9 @@ Round Relay::Submit(const Challenge& challenge, std::uint64_t work) {
     // The connection went away while the TPM worked: nothing was sent, so bind to the new one.
     if (answer.error().code != Code::kConflict) return VerifierFailed(answer.error());
   }
-  return Failure(State::kVerifierUnavailable, {"verifier_unavailable", "the verifier closes each connection before evidence can be sent over it", ""});
+  return Failure(
+      State::kVerifierUnavailable,
+      {"verifier_unavailable", "the verifier closes each connection before evidence can be sent over it", ""});
 }
 
 // At most three submissions: one on a challenge that rode along and turned out stale, one on a fresh one, and one more
@@ -131,7 +139,8 @@ Round Relay::Attempt(std::uint64_t work) {
         asked_again = true;
         continue;
       }
-      return Failure(State::kRefused, {"not_fresh", "the verifier keeps asking for a fresh challenge", "check that the TPM's clock advances: assay-agent doctor"});
+      return Failure(State::kRefused, {"not_fresh", "the verifier keeps asking for a fresh challenge",
+                                       "check that the TPM's clock advances: assay-agent doctor"});
     }
     return round;
   }
@@ -162,7 +171,9 @@ void Relay::SetState(const Round& round) {
   started_ = true;
   state_ = round.state;
   std::string line(StateName(state_));
-  if (round.state != State::kConnected) line += ": " + round.error.code + ": " + round.error.detail + (round.error.fix.empty() ? "" : "; " + round.error.fix);
+  if (round.state != State::kConnected)
+    line +=
+        ": " + round.error.code + ": " + round.error.detail + (round.error.fix.empty() ? "" : "; " + round.error.fix);
   parts_.log(line);
 }
 

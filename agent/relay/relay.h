@@ -17,9 +17,9 @@
 namespace assay::relay {
 
 enum class State : std::uint8_t {
-  kConnected,            // the last submission was judged
-  kBackingOff,           // the agent could not make evidence
-  kRefused,              // the verifier answered, and not with a verdict
+  kConnected,   // the last submission was judged
+  kBackingOff,  // the agent could not make evidence
+  kRefused,     // the verifier answered, and not with a verdict
   kAgentUnavailable,
   kVerifierUnavailable,
 };
@@ -28,22 +28,22 @@ std::string_view StateName(State state) noexcept;  // "connected", "backing_off"
 // What one attestation came to.
 struct Round {
   State state = State::kConnected;
-  std::optional<AttestReply> reply;   // kConnected only
-  ErrorReply error;                   // otherwise
-  std::uint64_t retry_after_ms = 0;   // asked for by the verifier
+  std::optional<AttestReply> reply;  // kConnected only
+  ErrorReply error;                  // otherwise
+  std::uint64_t retry_after_ms = 0;  // asked for by the verifier
 };
 
 class Relay {
  public:
   struct Parts {
-    AgentLink* agent;          // all outlive the relay
+    AgentLink* agent;  // all outlive the relay
     VerifierLink* verifier;
     config::RelayConfig config;
     std::function<void(const std::string&)> log;
-    std::function<std::uint64_t()> now_ms;         // monotonic
+    std::function<std::uint64_t()> now_ms;  // monotonic
     std::function<void(std::uint64_t)> sleep_ms;
     std::function<std::uint64_t()> random;
-    std::function<std::uint64_t()> unix_now;       // seconds since the epoch
+    std::function<std::uint64_t()> unix_now;  // seconds since the epoch
   };
   explicit Relay(Parts parts);
 
@@ -70,9 +70,9 @@ class Relay {
   Parts parts_;
   Backoff backoff_;
   State state_ = State::kBackingOff;
-  bool started_ = false;                 // a state was reported
-  std::optional<Challenge> challenge_;   // the next one
-  std::uint64_t work_ = 0;               // a client's request taken up, or 0
+  bool started_ = false;                // a state was reported
+  std::optional<Challenge> challenge_;  // the next one
+  std::uint64_t work_ = 0;              // a client's request taken up, or 0
   std::uint64_t renewal_noted_ = 0;
 };
 

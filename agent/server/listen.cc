@@ -22,7 +22,8 @@ Error SocketError(const std::string& what) { return MakeError(Code::kIo, what, s
 Status RemoveStale(const std::string& path, const sockaddr_un& address) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return Ok();
-  if (!S_ISSOCK(info.st_mode)) return MakeError(Code::kConflict, path + " exists and is no socket: remove it or configure another path");
+  if (!S_ISSOCK(info.st_mode))
+    return MakeError(Code::kConflict, path + " exists and is no socket: remove it or configure another path");
   const Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!probe.valid()) return SocketError("cannot make a socket");
   if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 || errno == EAGAIN) {
@@ -37,14 +38,16 @@ Status RemoveStale(const std::string& path, const sockaddr_un& address) {
 Result<Fd> ListenAt(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) return MakeError(Code::kConfig, "the socket's path is empty or too long");
+  if (path.empty() || path.size() >= sizeof address.sun_path)
+    return MakeError(Code::kConfig, "the socket's path is empty or too long");
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   const std::size_t slash = path.rfind('/');
   if (slash != std::string::npos && slash > 0) ASSAY_CHECK_OK(config::MakeDirectory(path.substr(0, slash), kDirectory));
   ASSAY_CHECK_OK(RemoveStale(path, address));
   Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return SocketError("cannot make a socket");
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return SocketError("cannot bind " + path);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return SocketError("cannot bind " + path);
   if (::chmod(path.c_str(), kAnyUser) != 0) return SocketError("cannot set the mode of " + path);
   if (::listen(fd.get(), kBacklog) != 0) return SocketError("cannot listen at " + path);
   return fd;

@@ -30,7 +30,8 @@ void RelayUser::Look() {
   passwd* found = nullptr;
   std::array<char, 4096> buffer;
   uid_.reset();
-  if (::getpwnam_r(name_.c_str(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr) uid_ = found->pw_uid;
+  if (::getpwnam_r(name_.c_str(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
+    uid_ = found->pw_uid;
 }
 
 bool RelayUser::Is(uid_t uid) {

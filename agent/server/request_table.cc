@@ -28,7 +28,8 @@ constexpr RequestRow kRows[] = {
 }  // namespace
 
 const RequestRow* FindRow(Kind kind) noexcept {
-  for (const RequestRow& row : kRows) if (row.kind == kind) return &row;
+  for (const RequestRow& row : kRows)
+    if (row.kind == kind) return &row;
   return nullptr;
 }
 
@@ -43,7 +44,8 @@ bool IsPermitted(const RequestRow& row, const Caller& caller) noexcept {
 
 std::size_t FrameLimit(const Caller& caller) noexcept {
   std::size_t limit = 0;
-  for (const RequestRow& row : kRows) if (IsPermitted(row, caller)) limit = std::max(limit, row.max_size);
+  for (const RequestRow& row : kRows)
+    if (IsPermitted(row, caller)) limit = std::max(limit, row.max_size);
   return limit;
 }
 

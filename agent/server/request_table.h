@@ -18,8 +18,8 @@ struct RequestRow {
   local::Kind kind;
   std::string_view name;
   Permit permit;
-  std::size_t max_size;   // of the encoded request
-  bool quotes;            // takes from the caller's budget of quotes
+  std::size_t max_size;  // of the encoded request
+  bool quotes;           // takes from the caller's budget of quotes
 };
 
 // Who is at the other end, as the kernel recorded it when the connection was made.
@@ -27,9 +27,9 @@ struct Caller {
   std::uint64_t connection = 0;  // never reused
   uid_t uid = 0;
   gid_t gid = 0;
-  pid_t pid = 0;                 // for log lines only: it can be reused
-  bool relay = false;            // runs as the relay's user
-  CallerIdentity identity;       // as the gate measured it
+  pid_t pid = 0;            // for log lines only: it can be reused
+  bool relay = false;       // runs as the relay's user
+  CallerIdentity identity;  // as the gate measured it
 };
 
 const RequestRow* FindRow(local::Kind kind) noexcept;

@@ -33,7 +33,8 @@ void Results::OnToken(uid_t uid, const std::string& audience) {
 }
 
 const ResultBasis* Results::BasisFor(uid_t uid, const std::string& audience) const {
-  const auto found = std::find_if(tokens_.begin(), tokens_.end(), [&](const TokenBasis& one) { return one.uid == uid && one.audience == audience; });
+  const auto found = std::find_if(tokens_.begin(), tokens_.end(),
+                                  [&](const TokenBasis& one) { return one.uid == uid && one.audience == audience; });
   if (found != tokens_.end()) return &found->basis;
   return last_ ? &*last_ : nullptr;
 }

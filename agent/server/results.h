@@ -18,7 +18,7 @@ namespace assay::agent {
 
 struct LastVerdict {
   std::uint64_t at_ms = 0;
-  AttestReply reply;       // without its token
+  AttestReply reply;  // without its token
 };
 struct LastFailure {
   std::uint64_t at_ms = 0;
@@ -47,7 +47,11 @@ class Results {
   const std::optional<LastFailure>& failure() const noexcept { return failure_; }
 
  private:
-  struct TokenBasis { uid_t uid; std::string audience; ResultBasis basis; };
+  struct TokenBasis {
+    uid_t uid;
+    std::string audience;
+    ResultBasis basis;
+  };
   std::string relay_state_ = "agent_has_no_relay";
   std::uint64_t relay_seen_ms_ = 0;
   std::map<std::uint64_t, ResultBasis> in_flight_;  // by relay connection: one submission each

@@ -27,7 +27,8 @@ Status AddToEpoll(int epoll, int fd, std::uint64_t id) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = id;
-  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) return MakeError(Code::kIo, "epoll_ctl failed", static_cast<std::uint32_t>(errno));
+  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+    return MakeError(Code::kIo, "epoll_ctl failed", static_cast<std::uint32_t>(errno));
   return Ok();
 }
 
@@ -43,12 +44,17 @@ local::Reply ErrorReplyOf(const Error& error) {
   local::Reply reply;
   reply.error.code = CodeName(error.code);
   reply.error.detail = error.detail.substr(0, limits::kReasonText);
-  while (!reply.error.detail.empty() && !IsUtf8(reply.error.detail)) reply.error.detail.pop_back();  // cut inside a character
+  while (!reply.error.detail.empty() && !IsUtf8(reply.error.detail))
+    reply.error.detail.pop_back();  // cut inside a character
   return reply;
 }
 
 Server::Server(Fd listener, Options options, Gate& gate, Inbox& inbox)
-    : listener_(std::move(listener)), epoll_(::epoll_create1(EPOLL_CLOEXEC)), options_(std::move(options)), gate_(gate), inbox_(inbox) {}
+    : listener_(std::move(listener)),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      options_(std::move(options)),
+      gate_(gate),
+      inbox_(inbox) {}
 
 Server::~Server() = default;
 
@@ -61,8 +67,10 @@ Status Server::Run(int signals, const std::function<void(int)>& on_signal) {
     const std::uint64_t now = MonotonicMs();
     const std::uint64_t next = std::min(handler_->OnTick(now), CloseStalled(now));
     const std::uint64_t sleep = next <= now ? 0 : std::min(next - now, kMaxSleepMs);
-    const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), static_cast<int>(sleep));
-    if (count < 0 && errno != EINTR) return MakeError(Code::kIo, "epoll_wait failed", static_cast<std::uint32_t>(errno));
+    const int count =
+        ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), static_cast<int>(sleep));
+    if (count < 0 && errno != EINTR)
+      return MakeError(Code::kIo, "epoll_wait failed", static_cast<std::uint32_t>(errno));
     for (int i = 0; i < count; ++i) {
       const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
       if (id == kListenerId) {
@@ -71,7 +79,8 @@ Status Server::Run(int signals, const std::function<void(int)>& on_signal) {
         inbox_.Drain();
       } else if (id == kSignalsId) {
         signalfd_siginfo info{};
-        while (::read(signals, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) on_signal(static_cast<int>(info.ssi_signo));
+        while (::read(signals, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+          on_signal(static_cast<int>(info.ssi_signo));
       } else {
         Handle(id, events[static_cast<std::size_t>(i)].events);
       }
@@ -83,9 +92,11 @@ Status Server::Run(int signals, const std::function<void(int)>& on_signal) {
 // The last places are kept for the relay and root, so that a crowd of users cannot keep evidence from being made.
 bool Server::HasRoomFor(uid_t uid) const {
   const bool reserved = uid == 0 || options_.is_relay(uid);
-  const std::size_t room = options_.max_connections - (reserved ? 0 : std::min(kReserved, options_.max_connections / 2));
+  const std::size_t room =
+      options_.max_connections - (reserved ? 0 : std::min(kReserved, options_.max_connections / 2));
   if (connections_.size() >= room) return false;
-  const auto same = std::count_if(connections_.begin(), connections_.end(), [uid](const auto& item) { return item.second->caller.uid == uid; });
+  const auto same = std::count_if(connections_.begin(), connections_.end(),
+                                  [uid](const auto& item) { return item.second->caller.uid == uid; });
   return static_cast<std::size_t>(same) < options_.max_connections_per_user;
 }
 
@@ -174,12 +185,15 @@ void Server::OnFrame(Connection& connection, Bytes frame) {
   const RequestRow* row = FindRow(local::KindOf(*request));
   if (row == nullptr || !IsPermitted(*row, connection.caller)) {
     const bool relays = row != nullptr && row->permit == Permit::kRelay;
-    Refuse(connection, MakeError(Code::kDenied, "this request is not for user " + std::to_string(connection.caller.uid) +
-                                                    (relays ? ": it is for the user that relay_user in the agent's configuration names" : ": it is for root")));
+    Refuse(connection, MakeError(Code::kDenied,
+                                 "this request is not for user " + std::to_string(connection.caller.uid) +
+                                     (relays ? ": it is for the user that relay_user in the agent's configuration names"
+                                             : ": it is for root")));
     return;
   }
   if (frame.size() > row->max_size) {
-    Refuse(connection, MakeError(Code::kLimit, "a " + std::string(row->name) + " request may take " + std::to_string(row->max_size) + " bytes"));
+    Refuse(connection, MakeError(Code::kLimit, "a " + std::string(row->name) + " request may take " +
+                                                   std::to_string(row->max_size) + " bytes"));
     return;
   }
   const Caller caller = connection.caller;  // the handler may reply at once, and the connection may close in it

@@ -61,10 +61,10 @@ class Server {
     local::FrameReader in{0};
     Buffer out;
     std::size_t sent = 0;
-    bool waiting = false;          // a request is with the handler: nothing is read meanwhile
+    bool waiting = false;  // a request is with the handler: nothing is read meanwhile
     bool close_after_write = false;
-    std::uint64_t deadline = 0;    // of the frame begun or the reply to be read; 0: none
-    std::uint32_t watched = 0;     // epoll events asked for
+    std::uint64_t deadline = 0;  // of the frame begun or the reply to be read; 0: none
+    std::uint32_t watched = 0;   // epoll events asked for
   };
   void Accept();
   bool HasRoomFor(uid_t uid) const;

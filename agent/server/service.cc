@@ -28,8 +28,7 @@ Buffer TextPayload(const std::string& text) { return ToBuffer(AsBytes(text)); }
 
 }  // namespace
 
-Service::Service(Parts parts)
-    : parts_(std::move(parts)), started_ms_(MonotonicMs()), users_(parts_.config.user) {
+Service::Service(Parts parts) : parts_(std::move(parts)), started_ms_(MonotonicMs()), users_(parts_.config.user) {
   facts_.attester_problem = "the TPM has not answered yet";
 }
 
@@ -43,7 +42,8 @@ void Service::SetBudgets(const config::AgentConfig& config) {
 void Service::OnRequest(const Caller& caller, local::Request request) {
   const RequestRow* row = FindRow(local::KindOf(request));
   if (row->quotes && !TakeBudget(caller)) {
-    Refuse(caller.connection, {"busy", "this caller used up its budget of quotes", "ask less often; see [budget] in the agent's configuration"});
+    Refuse(caller.connection, {"busy", "this caller used up its budget of quotes",
+                               "ask less often; see [budget] in the agent's configuration"});
     return;
   }
   std::visit([&](const auto& one) { On(caller, one); }, request);
@@ -71,7 +71,8 @@ void Service::Refuse(std::uint64_t connection, ErrorReply error) {
 void Service::RefuseWith(std::uint64_t connection, const Error& error) { Refuse(connection, ToReply(error)); }
 
 template <typename T>
-void Service::OnTpm(Priority priority, std::uint64_t connection, std::function<Result<T>()> make, std::function<void(Result<T>)> done) {
+void Service::OnTpm(Priority priority, std::uint64_t connection, std::function<Result<T>()> make,
+                    std::function<void(Result<T>)> done) {
   Inbox* inbox = parts_.inbox;
   const Status queued = parts_.queue->Submit(priority, [inbox, make = std::move(make), done = std::move(done)] {
     inbox->Post([done, result = make()]() mutable { done(std::move(result)); });
@@ -95,7 +96,8 @@ void Service::On(const Caller& caller, const local::StatusRequest&) {
 }
 
 void Service::AnswerStatus(std::uint64_t ticket) {
-  const auto found = std::find_if(status_waiters_.begin(), status_waiters_.end(), [ticket](const StatusWaiter& one) { return one.ticket == ticket; });
+  const auto found = std::find_if(status_waiters_.begin(), status_waiters_.end(),
+                                  [ticket](const StatusWaiter& one) { return one.ticket == ticket; });
   if (found == status_waiters_.end()) return;
   const StatusWaiter waiter = *found;
   status_waiters_.erase(found);
@@ -128,11 +130,12 @@ std::uint64_t Service::AnswerLateStatus(std::uint64_t now_ms) {
 
 void Service::On(const Caller& caller, const local::AttesterRequest&) {
   Quoter* quoter = parts_.quoter;
-  OnTpm<config::EnrollmentRecord>(Priority::kEvidence, caller.connection, [quoter] { return quoter->Attester(); },
-                                  [this, connection = caller.connection](Result<config::EnrollmentRecord> record) {
-                                    if (!record.ok()) return RefuseWith(connection, record.error());
-                                    Answer(connection, local::EncodeAttesterReply({record->attester, record->not_after, record->renew_after}));
-                                  });
+  OnTpm<config::EnrollmentRecord>(
+      Priority::kEvidence, caller.connection, [quoter] { return quoter->Attester(); },
+      [this, connection = caller.connection](Result<config::EnrollmentRecord> record) {
+        if (!record.ok()) return RefuseWith(connection, record.error());
+        Answer(connection, local::EncodeAttesterReply({record->attester, record->not_after, record->renew_after}));
+      });
 }
 
 void Service::On(const Caller& caller, const local::WaitWorkRequest& request) {
@@ -162,18 +165,21 @@ void Service::On(const Caller& caller, const local::EvidenceRequest& request) {
   if (request.work != 0) {
     const Work* work = works_.Find(request.work);
     if (work == nullptr || work->taken_by != caller.connection) {
-      return Refuse(caller.connection, {"work_gone", "the client that asked for this token left or ran out of time", ""});
+      return Refuse(caller.connection,
+                    {"work_gone", "the client that asked for this token left or ran out of time", ""});
     }
     order.token = work->order;
   }
   Quoter* quoter = parts_.quoter;
-  OnTpm<MadeEvidence>(Priority::kEvidence, caller.connection, [quoter, order = std::move(order)] { return quoter->MakeEvidence(order); },
-                      [this, connection = caller.connection](Result<MadeEvidence> made) {
-                        if (!made.ok()) return RefuseWith(connection, made.error());
-                        if (!parts_.server->IsOpen(connection)) return;  // nobody would ever clear it
-                        results_.OnEvidence(connection, made->basis);
-                        Answer(connection, std::move(made->evidence));
-                      });
+  OnTpm<MadeEvidence>(
+      Priority::kEvidence, caller.connection,
+      [quoter, order = std::move(order)] { return quoter->MakeEvidence(order); },
+      [this, connection = caller.connection](Result<MadeEvidence> made) {
+        if (!made.ok()) return RefuseWith(connection, made.error());
+        if (!parts_.server->IsOpen(connection)) return;  // nobody would ever clear it
+        results_.OnEvidence(connection, made->basis);
+        Answer(connection, std::move(made->evidence));
+      });
 }
 
 void Service::On(const Caller& caller, const local::DeliverRequest& request) {
@@ -207,8 +213,9 @@ void Service::FinishWork(std::uint64_t relay, const local::DeliverRequest& reque
     return Answer(work.client, TextPayload(reply->result_token));
   }
   if (reply->token_refusal) return Refuse(work.client, *reply->token_refusal);
-  Refuse(work.client, {"no_token", "the verifier judged this machine " + std::string(TierName(reply->tier)) + " and issued no token",
-                       "run assay-agent status for the reasons"});
+  Refuse(work.client,
+         {"no_token", "the verifier judged this machine " + std::string(TierName(reply->tier)) + " and issued no token",
+          "run assay-agent status for the reasons"});
 }
 
 void Service::On(const Caller& caller, const local::ResultTokenRequest& request) {
@@ -224,14 +231,18 @@ void Service::On(const Caller& caller, const local::ResultTokenRequest& request)
 void Service::On(const Caller& caller, const local::HostTokenRequest& request) {
   const ResultBasis* basis = results_.BasisFor(caller.uid, request.audience);
   if (basis == nullptr) {
-    return Refuse(caller.connection, {"no_result_yet", "a host token never stands alone, and this machine has no result yet", "ask for a result token first"});
+    return Refuse(caller.connection,
+                  {"no_result_yet", "a host token never stands alone, and this machine has no result yet",
+                   "ask for a result token first"});
   }
   Quoter* quoter = parts_.quoter;
-  OnTpm<Buffer>(Priority::kHostToken, caller.connection, [quoter, request, basis = *basis] { return quoter->MakeHostToken(request, basis); },
-                [this, connection = caller.connection](Result<Buffer> token) {
-                  if (!token.ok()) return RefuseWith(connection, token.error());
-                  Answer(connection, std::move(token).value());
-                });
+  OnTpm<Buffer>(
+      Priority::kHostToken, caller.connection,
+      [quoter, request, basis = *basis] { return quoter->MakeHostToken(request, basis); },
+      [this, connection = caller.connection](Result<Buffer> token) {
+        if (!token.ok()) return RefuseWith(connection, token.error());
+        Answer(connection, std::move(token).value());
+      });
 }
 
 void Service::On(const Caller& caller, const local::ShowEvidenceRequest&) {
@@ -239,36 +250,41 @@ void Service::On(const Caller& caller, const local::ShowEvidenceRequest&) {
   order.challenge.nonce.assign(limits::kChallenge, 0);
   order.challenge.selection = {tpm::Alg::kSha256, 0xFF | (1U << parts_.config.pcr)};
   Quoter* quoter = parts_.quoter;
-  OnTpm<MadeEvidence>(Priority::kBackground, caller.connection, [quoter, order = std::move(order)] { return quoter->MakeEvidence(order); },
-                      [this, connection = caller.connection](Result<MadeEvidence> made) {
-                        if (!made.ok()) return RefuseWith(connection, made.error());
-                        const auto text = EvidenceJson(made->evidence);
-                        if (!text.ok()) return RefuseWith(connection, text.error());
-                        Answer(connection, TextPayload(*text));
-                      });
+  OnTpm<MadeEvidence>(
+      Priority::kBackground, caller.connection,
+      [quoter, order = std::move(order)] { return quoter->MakeEvidence(order); },
+      [this, connection = caller.connection](Result<MadeEvidence> made) {
+        if (!made.ok()) return RefuseWith(connection, made.error());
+        const auto text = EvidenceJson(made->evidence);
+        if (!text.ok()) return RefuseWith(connection, text.error());
+        Answer(connection, TextPayload(*text));
+      });
 }
 
 void Service::On(const Caller& caller, const local::DoctorRequest&) {
   DoctorInput input{parts_.device, parts_.config, parts_.quoter, {}};
-  OnTpm<std::vector<Finding>>(Priority::kHostToken, caller.connection, [input]() -> Result<std::vector<Finding>> { return Examine(input); },
-                              [this, connection = caller.connection](Result<std::vector<Finding>> findings) {
-                                if (!findings.ok()) return RefuseWith(connection, findings.error());
-                                Answer(connection, TextPayload(FindingsJson(*findings)));
-                              });
+  OnTpm<std::vector<Finding>>(
+      Priority::kHostToken, caller.connection, [input]() -> Result<std::vector<Finding>> { return Examine(input); },
+      [this, connection = caller.connection](Result<std::vector<Finding>> findings) {
+        if (!findings.ok()) return RefuseWith(connection, findings.error());
+        Answer(connection, TextPayload(FindingsJson(*findings)));
+      });
 }
 
 void Service::OnClosed(const Caller& caller) {
   connection_budgets_.erase(caller.connection);
   std::erase_if(waiters_, [&](const Waiter& waiter) { return waiter.connection == caller.connection; });
-  std::erase_if(status_waiters_, [&](const StatusWaiter& waiter) { return waiter.caller.connection == caller.connection; });
+  std::erase_if(status_waiters_,
+                [&](const StatusWaiter& waiter) { return waiter.caller.connection == caller.connection; });
   results_.OnRelayClosed(caller.connection);
   if (works_.OnClosed(caller.connection)) OfferWork();
 }
 
 std::uint64_t Service::OnTick(std::uint64_t now_ms) {
   for (const Work& work : works_.TakeExpired(now_ms)) {
-    Refuse(work.client, {"timeout", "no answer of the verifier before the deadline; the relay is " + results_.relay_state(),
-                         "run assay-agent status; give the request more time if the verifier is far"});
+    Refuse(work.client,
+           {"timeout", "no answer of the verifier before the deadline; the relay is " + results_.relay_state(),
+            "run assay-agent status; give the request more time if the verifier is far"});
   }
   std::uint64_t next = std::min(works_.NextDeadline(), AnswerLateStatus(now_ms));
   std::vector<std::uint64_t> over;

@@ -89,7 +89,9 @@ void PutRelay(JsonWriter& out, const StatusInput& input) {
 
 }  // namespace
 
-std::string Printable(std::string_view text) { return IsUtf8(text) ? std::string(text) : "hex:" + ToHex(AsBytes(text)); }
+std::string Printable(std::string_view text) {
+  return IsUtf8(text) ? std::string(text) : "hex:" + ToHex(AsBytes(text));
+}
 
 std::string StatusJson(const StatusInput& input) {
   JsonWriter out;

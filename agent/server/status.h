@@ -18,8 +18,8 @@ struct StatusInput {
   std::uint8_t pcr = 14;
   std::uint64_t uptime_ms = 0;
   std::uint64_t now_ms = 0;
-  std::uint64_t tpm_silent_ms = 0;   // how long the facts were waited for
-  std::uint64_t unix_now = 0;        // seconds since the epoch
+  std::uint64_t tpm_silent_ms = 0;  // how long the facts were waited for
+  std::uint64_t unix_now = 0;       // seconds since the epoch
   std::size_t connections = 0;
   std::size_t tokens_waiting = 0;
   std::size_t quotes_waiting = 0;

@@ -6,7 +6,8 @@
 namespace assay::agent {
 
 Result<std::uint64_t> WorkBook::Add(const Caller& caller, TokenOrder order, std::uint64_t deadline_ms) {
-  const auto same = std::count_if(works_.begin(), works_.end(), [&](const auto& item) { return item.second.uid == caller.uid; });
+  const auto same =
+      std::count_if(works_.begin(), works_.end(), [&](const auto& item) { return item.second.uid == caller.uid; });
   if (works_.size() >= kMaxWork || static_cast<std::size_t>(same) >= kMaxPerUser) {
     return MakeError(Code::kBusy, "too many requests for result tokens are waiting: try again in a second");
   }

@@ -15,10 +15,10 @@ namespace assay::agent {
 
 struct Work {
   std::uint64_t id = 0;
-  std::uint64_t client = 0;        // connection that waits for the token
+  std::uint64_t client = 0;  // connection that waits for the token
   uid_t uid = 0;
   std::uint64_t deadline_ms = 0;
-  std::uint64_t taken_by = 0;      // the relay's connection that has it in hand; 0: nobody
+  std::uint64_t taken_by = 0;  // the relay's connection that has it in hand; 0: nobody
   TokenOrder order;
 };
 

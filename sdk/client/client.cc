@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // C shims of client.h: requests to the agent's protocol and replies into the caller's buffers.
+#include "sdk/include/assay/client.h"
+
 #include <algorithm>
 #include <new>
 
 #include "sdk/client/exchange.h"
 #include "sdk/core/agent_protocol.h"
 #include "sdk/core/limits.h"
-#include "sdk/include/assay/client.h"
 
 struct assay_client {
   std::string path;
@@ -60,13 +61,16 @@ assay_code Deliver(const local::Reply& reply, const Output& out, assay_error* er
   return ASSAY_OK;
 }
 
-assay_code Call(const assay_client& client, const local::Request& request, const Output& out, const CallOptions& options) {
+assay_code Call(const assay_client& client, const local::Request& request, const Output& out,
+                const CallOptions& options) {
   const Deadline deadline(options.deadline_ms);
   Buffer frame;
-  if (const assay_code code = Exchange(client.path, local::EncodeRequest(request), deadline, frame); code != ASSAY_OK) return code;
+  if (const assay_code code = Exchange(client.path, local::EncodeRequest(request), deadline, frame); code != ASSAY_OK)
+    return code;
   auto reply = local::DecodeReply(frame);
   if (!reply.ok() || reply->payload.size() > options.most) return ASSAY_E_PROTOCOL;
-  if (out.text && reply->ok && reply->payload.end() != std::find(reply->payload.begin(), reply->payload.end(), 0)) return ASSAY_E_PROTOCOL;
+  if (out.text && reply->ok && reply->payload.end() != std::find(reply->payload.begin(), reply->payload.end(), 0))
+    return ASSAY_E_PROTOCOL;
   return Deliver(*reply, out, options.error);
 }
 
@@ -91,56 +95,53 @@ assay_code assay_client_open(const char* socket_path, assay_client** out) noexce
   try {
     *out = new assay_client{std::string(path)};
     return ASSAY_OK;
-  } catch (...) {
-    return ASSAY_E_MEMORY;
-  }
+  } catch (...) { return ASSAY_E_MEMORY; }
 }
 
 void assay_client_close(assay_client* client) noexcept { delete client; }
 
-assay_code assay_client_result_token(const assay_client* client, const assay_result_request* request, char* token, size_t* size,
-                                     uint32_t deadline_ms, assay_error* error) noexcept {
+assay_code assay_client_result_token(const assay_client* client, const assay_result_request* request, char* token,
+                                     size_t* size, uint32_t deadline_ms, assay_error* error) noexcept {
   Clear(error);
   try {
     local::ResultTokenRequest message;
-    if (client == nullptr || request == nullptr || request->struct_size != sizeof(*request) || token == nullptr || size == nullptr ||
-        deadline_ms == 0 || !sdk::GetText(request->audience, limits::kAudience, message.audience) || message.audience.empty() ||
-        !sdk::GetText(request->match, limits::kMatch, message.match) || !sdk::GetDigest(request->server_nonce, message.server_nonce) ||
+    if (client == nullptr || request == nullptr || request->struct_size != sizeof(*request) || token == nullptr ||
+        size == nullptr || deadline_ms == 0 || !sdk::GetText(request->audience, limits::kAudience, message.audience) ||
+        message.audience.empty() || !sdk::GetText(request->match, limits::kMatch, message.match) ||
+        !sdk::GetDigest(request->server_nonce, message.server_nonce) ||
         !sdk::GetDigest(request->session_key_hash, message.session_key_hash)) {
       return ASSAY_E_ARGUMENT;
     }
     message.deadline_ms = deadline_ms;
-    return sdk::Call(*client, message, {reinterpret_cast<std::uint8_t*>(token), size, true}, {deadline_ms, limits::kResultToken, error});
-  } catch (...) {
-    return ASSAY_E_MEMORY;
-  }
+    return sdk::Call(*client, message, {reinterpret_cast<std::uint8_t*>(token), size, true},
+                     {deadline_ms, limits::kResultToken, error});
+  } catch (...) { return ASSAY_E_MEMORY; }
 }
 
-assay_code assay_client_host_token(const assay_client* client, const assay_host_request* request, uint8_t* token, size_t* size,
-                                   uint32_t deadline_ms, assay_error* error) noexcept {
+assay_code assay_client_host_token(const assay_client* client, const assay_host_request* request, uint8_t* token,
+                                   size_t* size, uint32_t deadline_ms, assay_error* error) noexcept {
   Clear(error);
   try {
     local::HostTokenRequest message;
-    if (client == nullptr || request == nullptr || request->struct_size != sizeof(*request) || token == nullptr || size == nullptr ||
-        deadline_ms == 0 || !sdk::GetText(request->audience, limits::kAudience, message.audience) || message.audience.empty() ||
-        !sdk::GetDigest(request->server_nonce, message.server_nonce) || !sdk::GetDigest(request->session_key_hash, message.session_key_hash) ||
+    if (client == nullptr || request == nullptr || request->struct_size != sizeof(*request) || token == nullptr ||
+        size == nullptr || deadline_ms == 0 || !sdk::GetText(request->audience, limits::kAudience, message.audience) ||
+        message.audience.empty() || !sdk::GetDigest(request->server_nonce, message.server_nonce) ||
+        !sdk::GetDigest(request->session_key_hash, message.session_key_hash) ||
         (request->heartbeat == 0 && request->sequence != 0)) {
       return ASSAY_E_ARGUMENT;
     }
     message.heartbeat = request->heartbeat != 0;
     message.sequence = request->sequence;
     return sdk::Call(*client, message, {token, size, false}, {deadline_ms, limits::kHostToken, error});
-  } catch (...) {
-    return ASSAY_E_MEMORY;
-  }
+  } catch (...) { return ASSAY_E_MEMORY; }
 }
 
-assay_code assay_client_status(const assay_client* client, char* json, size_t* size, uint32_t deadline_ms, assay_error* error) noexcept {
+assay_code assay_client_status(const assay_client* client, char* json, size_t* size, uint32_t deadline_ms,
+                               assay_error* error) noexcept {
   Clear(error);
   if (client == nullptr || json == nullptr || size == nullptr || deadline_ms == 0) return ASSAY_E_ARGUMENT;
   try {
-    return sdk::Call(*client, local::StatusRequest{}, {reinterpret_cast<std::uint8_t*>(json), size, true}, {deadline_ms, limits::kOtherBody, error});
-  } catch (...) {
-    return ASSAY_E_MEMORY;
-  }
+    return sdk::Call(*client, local::StatusRequest{}, {reinterpret_cast<std::uint8_t*>(json), size, true},
+                     {deadline_ms, limits::kOtherBody, error});
+  } catch (...) { return ASSAY_E_MEMORY; }
 }

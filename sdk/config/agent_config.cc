@@ -23,7 +23,8 @@ void ReadTpm(Table& table, AgentConfig& config) {
   config.pcr = static_cast<std::uint8_t>(table.Uint("pcr", config.pcr, kFirstPcr, kLastPcr));
   // A TPM behind a socket did not measure this machine's firmware, so only a device has a log by default.
   config.firmware_log = table.String("firmware_log", config.tcti.starts_with("device:") ? kFirmwareLog : "");
-  if (const Status tcti = CheckTcti(config.tcti, config.allow_developer_tcti); !tcti.ok()) table.Problem("tcti", tcti.error().detail);
+  if (const Status tcti = CheckTcti(config.tcti, config.allow_developer_tcti); !tcti.ok())
+    table.Problem("tcti", tcti.error().detail);
 }
 
 void ReadAgent(Table& table, AgentConfig& config) {
@@ -70,9 +71,13 @@ Status CheckTcti(const std::string& tcti, bool allow_developer) {
   for (const char* known : {"swtpm:", "mssim:", "device:", "tabrmd:"}) {
     if (!tcti.starts_with(known)) continue;
     if (allow_developer) return Ok();
-    return MakeError(Code::kConfig, "\"" + tcti + "\" is a TCTI for developers: use \"device:/dev/tpmrm0\" or \"swtpm:path=/SOCKET\", or set allow_developer_tcti = true");
+    return MakeError(Code::kConfig, "\"" + tcti +
+                                        "\" is a TCTI for developers: use \"device:/dev/tpmrm0\" or "
+                                        "\"swtpm:path=/SOCKET\", or set allow_developer_tcti = true");
   }
-  return MakeError(Code::kConfig, "\"" + tcti + "\" is no TCTI this build opens: use \"device:/dev/tpmrm0\" or \"swtpm:path=/SOCKET\"");
+  return MakeError(
+      Code::kConfig,
+      "\"" + tcti + "\" is no TCTI this build opens: use \"device:/dev/tpmrm0\" or \"swtpm:path=/SOCKET\"");
 }
 
 Result<AgentConfig> ParseAgentConfig(std::string_view text, std::string name) {

@@ -32,7 +32,7 @@ struct AgentConfig {
   std::string relay_user = "assay-relay";  // name or number
   std::uint64_t max_connections = 256;
   std::uint64_t max_connections_per_user = 32;
-  std::uint64_t io_timeout_ms = 10'000;    // for the rest of a frame begun, and for a reply to be read
+  std::uint64_t io_timeout_ms = 10'000;  // for the rest of a frame begun, and for a reply to be read
   // [budget]
   QuoteBudget relay{1200, 120};
   QuoteBudget user{240, 30};

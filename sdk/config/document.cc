@@ -40,7 +40,8 @@ enum class Place : std::uint8_t { kOpen, kBasicString, kLiteralString, kComment 
 Place NextPlace(Place place, char c) noexcept {
   if (c == '\n') return Place::kOpen;
   switch (place) {
-    case Place::kOpen: return c == '"' ? Place::kBasicString : c == '\'' ? Place::kLiteralString : c == '#' ? Place::kComment : place;
+    case Place::kOpen:
+      return c == '"' ? Place::kBasicString : c == '\'' ? Place::kLiteralString : c == '#' ? Place::kComment : place;
     case Place::kBasicString: return c == '"' ? Place::kOpen : place;
     case Place::kLiteralString: return c == '\'' ? Place::kOpen : place;
     case Place::kComment: return place;
@@ -54,14 +55,19 @@ Place NextPlace(Place place, char c) noexcept {
 Status CheckCharacters(std::string_view text, const std::string& name) {
   std::size_t line = 1;
   Place place = Place::kOpen;
-  const auto refuse = [&](const char* what) { return MakeError(Code::kConfig, name + ":" + std::to_string(line) + ": " + what); };
+  const auto refuse = [&](const char* what) {
+    return MakeError(Code::kConfig, name + ":" + std::to_string(line) + ": " + what);
+  };
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7F) return refuse("holds a control character");
-    if (byte >= 0x80 && place != Place::kComment) return refuse("a letter beyond ASCII stands outside a comment; in a string write it as \\u00E9");
+    if ((byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7F)
+      return refuse("holds a control character");
+    if (byte >= 0x80 && place != Place::kComment)
+      return refuse("a letter beyond ASCII stands outside a comment; in a string write it as \\u00E9");
     const std::string_view three = text.substr(i, 3);
-    if (place == Place::kOpen && (three == "\"\"\"" || three == "\'\'\'")) return refuse("a string over several lines is not taken");
+    if (place == Place::kOpen && (three == "\"\"\"" || three == "\'\'\'"))
+      return refuse("a string over several lines is not taken");
     if (c == '\n') ++line;
     const bool escape = place == Place::kBasicString && c == '\\' && i + 1 < text.size() && text[i + 1] != '\n';
     if (escape) ++i;  // whatever follows, it does not end the string
@@ -70,7 +76,10 @@ Status CheckCharacters(std::string_view text, const std::string& name) {
   return Ok();
 }
 
-struct Unit { std::string_view suffix; std::uint64_t ms; };
+struct Unit {
+  std::string_view suffix;
+  std::uint64_t ms;
+};
 constexpr Unit kUnits[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
 
 std::optional<std::uint64_t> ParseDuration(std::string_view text) {
@@ -97,7 +106,7 @@ struct Table::Node {
   };
   std::shared_ptr<Shared> shared;  // by every node of one document: the parsed text and its first problem
   const toml::table* table = nullptr;
-  std::string path;                // "[enrollment]" as people write it, empty at the root
+  std::string path;  // "[enrollment]" as people write it, empty at the root
   std::set<std::string, std::less<>> asked;
   std::vector<std::shared_ptr<Node>> children;
 
@@ -121,7 +130,8 @@ struct Table::Node {
   }
   void FindUnknown() {
     for (const auto& [key, value] : *table) {
-      if (!asked.contains(std::string_view(key.str()))) Complain(key.str(), &value, "is not a key of this table; check its spelling");
+      if (!asked.contains(std::string_view(key.str())))
+        Complain(key.str(), &value, "is not a key of this table; check its spelling");
     }
     for (const auto& child : children) child->FindUnknown();
   }
@@ -172,18 +182,21 @@ std::uint64_t Table::DurationMs(std::string_view key, std::uint64_t fallback, st
   const auto* text = node->as_string();
   const auto value = text == nullptr ? std::nullopt : ParseDuration(text->get());
   if (value && *value >= low && *value <= high) return *value;
-  node_->Complain(key, node, "must be a duration such as \"250ms\", \"10s\", \"5m\", \"24h\" or \"30d\", from " + std::to_string(low) + " ms to " +
-                                 std::to_string(high) + " ms");
+  node_->Complain(key, node,
+                  "must be a duration such as \"250ms\", \"10s\", \"5m\", \"24h\" or \"30d\", from " +
+                      std::to_string(low) + " ms to " + std::to_string(high) + " ms");
   return fallback;
 }
 
-std::string Table::OneOf(std::string_view key, std::string_view fallback, const std::vector<std::string_view>& allowed) {
+std::string Table::OneOf(std::string_view key, std::string_view fallback,
+                         const std::vector<std::string_view>& allowed) {
   const toml::node* node = node_->Take(key);
   if (node == nullptr) return std::string(fallback);
   std::string list;
   for (const auto& value : allowed) list += (list.empty() ? "\"" : ", \"") + std::string(value) + "\"";
   const auto* text = node->as_string();
-  if (text != nullptr && std::find(allowed.begin(), allowed.end(), std::string_view(text->get())) != allowed.end()) return text->get();
+  if (text != nullptr && std::find(allowed.begin(), allowed.end(), std::string_view(text->get())) != allowed.end())
+    return text->get();
   node_->Complain(key, node, "must be one of " + list);
   return std::string(fallback);
 }
@@ -209,7 +222,8 @@ std::vector<Digest> Table::Digests(std::string_view key) {
   std::vector<Digest> out;
   for (const auto& text : Strings(key)) {
     const bool named = std::string_view(text).starts_with(kPrefix);
-    const auto bytes = named ? FromHex(std::string_view(text).substr(kPrefix.size())) : Result<Buffer>(MakeError(Code::kMalformed, ""));
+    const auto bytes = named ? FromHex(std::string_view(text).substr(kPrefix.size()))
+                             : Result<Buffer>(MakeError(Code::kMalformed, ""));
     if (bytes.ok() && bytes->size() == kSha256Size) out.push_back(ToDigest(*bytes).value());
     else node_->Complain(key, node_->table->get(key), "\"" + text + "\" is not \"sha256:\" and 64 hexadecimal digits");
   }

@@ -20,19 +20,19 @@ namespace assay::config {
 class Table {
  public:
   std::string String(std::string_view key, std::string_view fallback);
-  std::string RequiredString(std::string_view key);            // not empty either
+  std::string RequiredString(std::string_view key);  // not empty either
   std::uint64_t Uint(std::string_view key, std::uint64_t fallback, std::uint64_t low, std::uint64_t high);
   bool Bool(std::string_view key, bool fallback);
   // "250ms", "10s", "5m", "24h", "30d" as milliseconds.
   std::uint64_t DurationMs(std::string_view key, std::uint64_t fallback, std::uint64_t low, std::uint64_t high);
   std::string OneOf(std::string_view key, std::string_view fallback, const std::vector<std::string_view>& allowed);
-  std::vector<std::string> Strings(std::string_view key);       // absent: empty
-  std::vector<Digest> Digests(std::string_view key);            // each "sha256:<64 hex digits>"; absent: empty
-  std::optional<Table> Sub(std::string_view key);               // [key]
-  std::vector<Table> Array(std::string_view key);               // [[key]]
-  std::vector<std::string> Keys() const;                        // for tables whose keys are data ([pcr] "0" = ...)
+  std::vector<std::string> Strings(std::string_view key);  // absent: empty
+  std::vector<Digest> Digests(std::string_view key);       // each "sha256:<64 hex digits>"; absent: empty
+  std::optional<Table> Sub(std::string_view key);          // [key]
+  std::vector<Table> Array(std::string_view key);          // [[key]]
+  std::vector<std::string> Keys() const;                   // for tables whose keys are data ([pcr] "0" = ...)
   bool Has(std::string_view key) const;
-  void Problem(std::string_view key, std::string detail);       // a check of the reader's own failed
+  void Problem(std::string_view key, std::string detail);  // a check of the reader's own failed
 
  private:
   friend class Document;

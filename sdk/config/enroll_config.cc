@@ -12,7 +12,8 @@ namespace {
 constexpr std::uint32_t kFirstPersistent = 0x81000000;
 constexpr std::uint32_t kLastPersistent = 0x81FFFFFF;
 
-constexpr tpm::EkKind kEkKinds[] = {tpm::EkKind::kRsa2048Low, tpm::EkKind::kRsa2048High, tpm::EkKind::kEccP256Low, tpm::EkKind::kEccP256High, tpm::EkKind::kEccP384High};
+constexpr tpm::EkKind kEkKinds[] = {tpm::EkKind::kRsa2048Low, tpm::EkKind::kRsa2048High, tpm::EkKind::kEccP256Low,
+                                    tpm::EkKind::kEccP256High, tpm::EkKind::kEccP384High};
 
 Result<EnrollConfig> Read(Document document) {
   EnrollConfig config;
@@ -57,7 +58,8 @@ Result<tpm::EkKind> EkKindFromName(std::string_view name) {
   for (const tpm::EkKind kind : kEkKinds) {
     if (name == EkKindName(kind)) return kind;
   }
-  return MakeError(Code::kConfig, "\"" + std::string(name) + "\" is no kind of EK: rsa2048, rsa2048-high, p256, p256-high or p384-high");
+  return MakeError(Code::kConfig, "\"" + std::string(name) +
+                                      "\" is no kind of EK: rsa2048, rsa2048-high, p256, p256-high or p384-high");
 }
 
 Result<std::uint32_t> PersistentHandleFromText(std::string_view text) {
@@ -65,7 +67,8 @@ Result<std::uint32_t> PersistentHandleFromText(std::string_view text) {
   const bool hex = text.starts_with("0x") || text.starts_with("0X");
   const std::string_view digits = hex ? text.substr(2) : text;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), handle, 16);
-  if (!hex || error != std::errc() || end != digits.data() + digits.size() || handle < kFirstPersistent || handle > kLastPersistent) {
+  if (!hex || error != std::errc() || end != digits.data() + digits.size() || handle < kFirstPersistent ||
+      handle > kLastPersistent) {
     return MakeError(Code::kConfig, "\"" + std::string(text) + "\" is no persistent handle: 0x81000000 to 0x81FFFFFF");
   }
   return handle;
@@ -82,12 +85,22 @@ Result<EnrollConfig> ParseEnrollConfig(std::string_view text, const std::string&
 }
 
 Status CheckEnrollConfig(const EnrollConfig& config) {
-  if (config.verifier.empty()) return MakeError(Code::kConfig, "no verifier is named: give --verifier https://HOST[:PORT], or `verifier` in the configuration file");
-  if (!config.verifier.starts_with("https://")) return MakeError(Code::kConfig, "the verifier \"" + config.verifier + "\" must be reached by https://");
-  if (config.ca.empty()) return MakeError(Code::kConfig, "no CA is named for the verifier's TLS certificate: give --ca FILE, or `ca` in the configuration file");
-  if (config.tcti.empty() || config.state_dir.empty()) return MakeError(Code::kConfig, "tcti and state_dir must not be empty");
-  if (config.label.size() > limits::kShortText) return MakeError(Code::kConfig, "the label is over " + std::to_string(limits::kShortText) + " bytes");
-  if (config.ek_without_certificate && !config.ek_certificate.empty()) return MakeError(Code::kConfig, "an EK certificate file and \"without certificate\" exclude each other");
+  if (config.verifier.empty())
+    return MakeError(
+        Code::kConfig,
+        "no verifier is named: give --verifier https://HOST[:PORT], or `verifier` in the configuration file");
+  if (!config.verifier.starts_with("https://"))
+    return MakeError(Code::kConfig, "the verifier \"" + config.verifier + "\" must be reached by https://");
+  if (config.ca.empty())
+    return MakeError(
+        Code::kConfig,
+        "no CA is named for the verifier's TLS certificate: give --ca FILE, or `ca` in the configuration file");
+  if (config.tcti.empty() || config.state_dir.empty())
+    return MakeError(Code::kConfig, "tcti and state_dir must not be empty");
+  if (config.label.size() > limits::kShortText)
+    return MakeError(Code::kConfig, "the label is over " + std::to_string(limits::kShortText) + " bytes");
+  if (config.ek_without_certificate && !config.ek_certificate.empty())
+    return MakeError(Code::kConfig, "an EK certificate file and \"without certificate\" exclude each other");
   return Ok();
 }
 

@@ -57,7 +57,8 @@ std::string EnrollmentPath(const std::string& state_dir) { return state_dir + "/
 
 Result<EnrollmentRecord> LoadEnrollment(const std::string& path) {
   // Document::Load reports a missing file as a fault of configuration; here it only means "not enrolled".
-  if (::access(path.c_str(), F_OK) != 0) return MakeError(Code::kNotFound, path + " is not there: this machine is not enrolled; run assay-enroll enroll");
+  if (::access(path.c_str(), F_OK) != 0)
+    return MakeError(Code::kNotFound, path + " is not there: this machine is not enrolled; run assay-enroll enroll");
   ASSAY_TRY(Document document, Document::Load(path));
   Table root = document.root();
   EnrollmentRecord record;
@@ -82,7 +83,9 @@ Result<EnrollmentRecord> LoadEnrollment(const std::string& path) {
 
 Status SaveEnrollment(const std::string& path, const EnrollmentRecord& record) {
   if (!IsPlain(record.verifier_url) || !IsPlain(record.certificate_path)) {
-    return MakeError(Code::kConfig, "the verifier's URL and the certificate's path may hold no quotes, backslashes or control characters");
+    return MakeError(
+        Code::kConfig,
+        "the verifier's URL and the certificate's path may hold no quotes, backslashes or control characters");
   }
   if (record.aik_handle < kFirstPersistent || record.aik_handle > kLastPersistent) {
     return MakeError(Code::kConfig, "the AIK's handle is not a persistent one (0x81000000 to 0x81FFFFFF)");

@@ -16,16 +16,16 @@ inline constexpr char kDefaultStateDir[] = "/var/lib/assay";
 inline constexpr char kEnrollmentFile[] = "enrollment.toml";  // inside the state directory
 
 struct EnrollmentRecord {
-  Digest host_id{};                  // as the verifier computed it
-  Digest attester{};                 // SHA-256 of the AIK's SPKI
-  std::uint32_t aik_handle = 0;      // persistent, 0x81000000..0x81FFFFFF
+  Digest host_id{};              // as the verifier computed it
+  Digest attester{};             // SHA-256 of the AIK's SPKI
+  std::uint32_t aik_handle = 0;  // persistent, 0x81000000..0x81FFFFFF
   tpm::AikKind aik_kind = tpm::AikKind::kRsaSsa;
-  std::string verifier_url;          // https://host:port
-  std::string certificate_path;      // AIK certificate, PEM
-  std::uint64_t not_after = 0;       // of the certificate, seconds since the epoch
-  std::uint64_t renew_after = 0;     // seconds since the epoch: the last third begins
-  std::uint64_t generation = 0;      // of the AIK on this host
-  bool weak = false;                 // device_id_strength: weak
+  std::string verifier_url;       // https://host:port
+  std::string certificate_path;   // AIK certificate, PEM
+  std::uint64_t not_after = 0;    // of the certificate, seconds since the epoch
+  std::uint64_t renew_after = 0;  // seconds since the epoch: the last third begins
+  std::uint64_t generation = 0;   // of the AIK on this host
+  bool weak = false;              // device_id_strength: weak
 };
 
 std::string_view AikKindName(tpm::AikKind kind) noexcept;  // "rsassa", "rsapss", "ecdsa-p256"

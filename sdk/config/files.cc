@@ -17,7 +17,8 @@ namespace {
 
 Error FileError(const std::string& path, const char* what) {
   const int os = errno;
-  return MakeError(os == ENOENT ? Code::kNotFound : Code::kIo, path + ": " + what + ": " + std::strerror(os), static_cast<std::uint32_t>(os));
+  return MakeError(os == ENOENT ? Code::kNotFound : Code::kIo, path + ": " + what + ": " + std::strerror(os),
+                   static_cast<std::uint32_t>(os));
 }
 
 Result<Fd> OpenRegular(const std::string& path, struct stat& info) {
@@ -130,7 +131,8 @@ Status CreateFile(const std::string& path, Bytes content, mode_t mode) {
   if (!written.ok()) {
     linked = written;
   } else if (::link(temporary.c_str(), path.c_str()) != 0) {
-    linked = errno == EEXIST ? Status(MakeError(Code::kConflict, path + ": exists already")) : Status(FileError(path, "cannot create"));
+    linked = errno == EEXIST ? Status(MakeError(Code::kConflict, path + ": exists already"))
+                             : Status(FileError(path, "cannot create"));
   }
   ::unlink(temporary.c_str());
   if (!linked.ok()) return linked;

@@ -62,10 +62,14 @@ void ReadRuntime(Table& root, Policy& policy) {
   const std::string asks = runtime->OneOf("asks", "", {"nothing", "gate"});
   policy.runtime_not_asked = asks == "nothing";
   if (asks.empty()) runtime->Problem("asks", "is missing: \"nothing\" or \"gate\"");
-  const std::string gate = runtime->OneOf("gate", policy.runtime_not_asked ? "none" : "enforce", {"none", "monitor", "enforce"});
-  policy.gate = gate == "none" ? GateRequirement::kNone : gate == "monitor" ? GateRequirement::kMonitor : GateRequirement::kEnforce;
+  const std::string gate =
+      runtime->OneOf("gate", policy.runtime_not_asked ? "none" : "enforce", {"none", "monitor", "enforce"});
+  policy.gate = gate == "none"      ? GateRequirement::kNone
+                : gate == "monitor" ? GateRequirement::kMonitor
+                                    : GateRequirement::kEnforce;
   if (policy.runtime_not_asked != (policy.gate == GateRequirement::kNone)) {
-    runtime->Problem("gate", "asks = \"nothing\" goes with gate = \"none\", asks = \"gate\" with \"monitor\" or \"enforce\"");
+    runtime->Problem("gate",
+                     "asks = \"nothing\" goes with gate = \"none\", asks = \"gate\" with \"monitor\" or \"enforce\"");
   }
   policy.agents = runtime->Digests("agents");
   policy.gate_policies = runtime->Digests("gate_policies");
@@ -109,8 +113,10 @@ void ReadEnrollment(Table& root, Policy& policy, const std::string& directory) {
   policy.ek_allow_expired = table->Bool("allow_expired_ek_certificates", true);
   policy.ek_allow_sha1 = table->Bool("allow_sha1_signatures", false);
   for (const auto& path : table->Strings("ek_roots")) policy.ek_roots.push_back(Resolve(directory, path));
-  for (const auto& path : table->Strings("ek_intermediates")) policy.ek_intermediates.push_back(Resolve(directory, path));
-  if (policy.ek_roots.empty() && !policy.allow_ek_key) table->Problem("ek_roots", "is empty: no EK certificate could be trusted");
+  for (const auto& path : table->Strings("ek_intermediates"))
+    policy.ek_intermediates.push_back(Resolve(directory, path));
+  if (policy.ek_roots.empty() && !policy.allow_ek_key)
+    table->Problem("ek_roots", "is empty: no EK certificate could be trusted");
 }
 
 Secret ReadTitleKey(Table& table, const std::string& path) {
@@ -135,7 +141,8 @@ void ReadTitles(Table& root, Policy& policy, const std::string& directory) {
     title.audience = table.RequiredString("audience");
     title.tenant = table.String("tenant", title.audience);
     title.executables = table.Digests("executables");
-    if (const std::string file = table.String("key_file", ""); !file.empty()) title.key = ReadTitleKey(table, Resolve(directory, file));
+    if (const std::string file = table.String("key_file", ""); !file.empty())
+      title.key = ReadTitleKey(table, Resolve(directory, file));
     title.lifetime_s = table.DurationMs("result_lifetime", 300'000, 10'000, kMaxTokenLifetimeMs) / 1000;
     title.host_tokens = table.Bool("host_tokens", false);
     for (const auto& kind : table.Strings("host_token_entries")) {
@@ -143,9 +150,12 @@ void ReadTitles(Table& root, Policy& policy, const std::string& directory) {
       else if (kind == "policy") title.host_token_entries |= 1U << static_cast<unsigned>(EntryKind::kPolicy);
       else table.Problem("host_token_entries", "\"" + kind + "\" is none of batch, policy");
     }
-    if (title.audience.empty() || title.audience.size() > limits::kAudience) table.Problem("audience", "must have 1 to 256 bytes");
-    if (title.key.empty() && title.executables.empty()) table.Problem("key_file", "a title needs a key_file or listed executables: nobody could ask for its tokens");
-    const bool twice = std::any_of(policy.titles.begin(), policy.titles.end(), [&](const Title& other) { return other.audience == title.audience; });
+    if (title.audience.empty() || title.audience.size() > limits::kAudience)
+      table.Problem("audience", "must have 1 to 256 bytes");
+    if (title.key.empty() && title.executables.empty())
+      table.Problem("key_file", "a title needs a key_file or listed executables: nobody could ask for its tokens");
+    const bool twice = std::any_of(policy.titles.begin(), policy.titles.end(),
+                                   [&](const Title& other) { return other.audience == title.audience; });
     if (twice) table.Problem("audience", "\"" + title.audience + "\" stands twice");
     policy.titles.push_back(std::move(title));
   }

@@ -18,7 +18,8 @@ Error BadUrl(std::string_view url) {
 bool IsHostText(std::string_view host) noexcept {
   if (host.empty() || host.size() > kMaxHost) return false;
   for (const char c : host) {
-    const bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == ':' || c == '_';
+    const bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+                      c == '-' || c == ':' || c == '_';
     if (!fine) return false;
   }
   return true;
@@ -71,7 +72,8 @@ Result<RelayConfig> Read(Document document) {
   config.first_backoff_ms = root.DurationMs("first_backoff", config.first_backoff_ms, 10, 600'000);
   config.max_backoff_ms = root.DurationMs("max_backoff", config.max_backoff_ms, 10, 86'400'000);
   config.max_interval_ms = root.DurationMs("max_interval", config.max_interval_ms, 1000, 7 * 86'400'000ULL);
-  if (config.max_backoff_ms < config.first_backoff_ms) root.Problem("max_backoff", "must not be shorter than first_backoff");
+  if (config.max_backoff_ms < config.first_backoff_ms)
+    root.Problem("max_backoff", "must not be shorter than first_backoff");
   const auto address = ParseVerifierUrl(url);
   if (address.ok()) {
     config.verifier_host = address->host;

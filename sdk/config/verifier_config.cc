@@ -35,7 +35,8 @@ bool IsNetwork(const std::string& text) noexcept {
   unsigned bits = 0;
   const char* end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data() + slash + 1, end, bits);
-  return error == std::errc() && at == end && bits >= 1 && bits <= (address.find(':') == std::string::npos ? 32U : 128U);
+  return error == std::errc() && at == end && bits >= 1 &&
+         bits <= (address.find(':') == std::string::npos ? 32U : 128U);
 }
 
 // Where the verifier is: it stands in every token, so it is a plain URL.
@@ -46,19 +47,24 @@ bool IsIssuer(std::string_view text) noexcept {
 }
 
 void CheckAddresses(Table& root, const VerifierConfig& config) {
-  if (!IsIssuer(config.issuer)) root.Problem("issuer", "\"" + config.issuer + "\" is no URL such as \"https://verifier.example\"");
-  if (!IsAddress(config.listen_address)) root.Problem("listen_address", "\"" + config.listen_address + "\" is no IP address; \"::\" means all of them");
+  if (!IsIssuer(config.issuer))
+    root.Problem("issuer", "\"" + config.issuer + "\" is no URL such as \"https://verifier.example\"");
+  if (!IsAddress(config.listen_address))
+    root.Problem("listen_address", "\"" + config.listen_address + "\" is no IP address; \"::\" means all of them");
   for (const auto& entry : config.balancers) {
-    if (!IsNetwork(entry)) root.Problem("balancers", "\"" + entry + "\" is neither an IP address nor a network such as \"10.0.0.0/24\"");
+    if (!IsNetwork(entry))
+      root.Problem("balancers", "\"" + entry + "\" is neither an IP address nor a network such as \"10.0.0.0/24\"");
   }
 }
 
 void ReadLimits(Table table, VerifierConfig& config) {
   config.max_connections = table.Uint("connections", config.max_connections, 1, 1'000'000);
-  config.max_connections_per_source = table.Uint("connections_per_source", config.max_connections_per_source, 1, 1'000'000);
+  config.max_connections_per_source =
+      table.Uint("connections_per_source", config.max_connections_per_source, 1, 1'000'000);
   config.max_handshakes = table.Uint("handshakes", config.max_handshakes, 1, 100'000);
   config.max_large_bodies = table.Uint("large_bodies", config.max_large_bodies, 1, 10'000);
-  config.max_large_bodies_per_source = table.Uint("large_bodies_per_source", config.max_large_bodies_per_source, 1, 10'000);
+  config.max_large_bodies_per_source =
+      table.Uint("large_bodies_per_source", config.max_large_bodies_per_source, 1, 10'000);
   config.handshake_timeout_ms = table.DurationMs("handshake_timeout", config.handshake_timeout_ms, 100, kMinuteMs);
   config.header_timeout_ms = table.DurationMs("header_timeout", config.header_timeout_ms, 100, kMinuteMs);
   config.body_timeout_ms = table.DurationMs("body_timeout", config.body_timeout_ms, 100, 10 * kMinuteMs);
@@ -70,7 +76,8 @@ void ReadLimits(Table table, VerifierConfig& config) {
 
 void ReadAttestation(Table table, VerifierConfig& config) {
   config.reattest_interval_ms = table.DurationMs("interval", config.reattest_interval_ms, 1'000, kDayMs);
-  config.challenge_lifetime_ms = table.DurationMs("challenge_lifetime", 2 * config.reattest_interval_ms, 1'000, 2 * kDayMs);
+  config.challenge_lifetime_ms =
+      table.DurationMs("challenge_lifetime", 2 * config.reattest_interval_ms, 1'000, 2 * kDayMs);
 }
 
 void ReadEnrollment(Table table, VerifierConfig& config) {
@@ -79,13 +86,15 @@ void ReadEnrollment(Table table, VerifierConfig& config) {
   config.begin_per_ek_minute = table.Uint("begin_per_ek_minute", 2 * config.begin_per_source_minute, 1, 2'000'000);
   config.begin_global_minute = table.Uint("begin_global_minute", config.begin_global_minute, 1, 10'000'000);
   if (config.begin_per_ek_minute <= config.begin_per_source_minute) {
-    table.Problem("begin_per_ek_minute", "must be more than begin_per_source_minute: one source could lock another's EK out");
+    table.Problem("begin_per_ek_minute",
+                  "must be more than begin_per_source_minute: one source could lock another's EK out");
   }
 }
 
 }  // namespace
 
-Result<VerifierConfig> ParseVerifierConfig(std::string_view text, const std::string& name, const std::string& directory) {
+Result<VerifierConfig> ParseVerifierConfig(std::string_view text, const std::string& name,
+                                           const std::string& directory) {
   ASSAY_TRY(Document document, Document::Parse(text, name));
   Table root = document.root();
   VerifierConfig config;

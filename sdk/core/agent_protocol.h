@@ -16,29 +16,31 @@
 namespace assay::local {
 
 enum class Kind : std::uint8_t {
-  kStatus = 1,         // anyone: state as JSON text
-  kWaitWork = 2,       // relay: blocks until a client asked for a token, or until the wait is over
-  kEvidence = 3,       // relay: evidence for a challenge (and, with a work id, for a client's request)
-  kDeliver = 4,        // relay: the verifier's answer to that evidence, or why there is none
-  kResultToken = 5,    // client: a result token for a game server; answered when the relay delivers
-  kHostToken = 6,      // client: a fresh host token for a server's nonce
-  kShowEvidence = 7,   // root: evidence over a nonce of zeros, for people to look at
-  kAttester = 8,       // relay: whose evidence this is, for the first challenge
-  kDoctor = 9,         // root: the agent's checks of its own footing as JSON text
+  kStatus = 1,        // anyone: state as JSON text
+  kWaitWork = 2,      // relay: blocks until a client asked for a token, or until the wait is over
+  kEvidence = 3,      // relay: evidence for a challenge (and, with a work id, for a client's request)
+  kDeliver = 4,       // relay: the verifier's answer to that evidence, or why there is none
+  kResultToken = 5,   // client: a result token for a game server; answered when the relay delivers
+  kHostToken = 6,     // client: a fresh host token for a server's nonce
+  kShowEvidence = 7,  // root: evidence over a nonce of zeros, for people to look at
+  kAttester = 8,      // relay: whose evidence this is, for the first challenge
+  kDoctor = 9,        // root: the agent's checks of its own footing as JSON text
 };
 
 struct StatusRequest {};
-struct WaitWorkRequest { std::uint64_t wait_ms = 0; };
+struct WaitWorkRequest {
+  std::uint64_t wait_ms = 0;
+};
 struct EvidenceRequest {
   Challenge challenge;
-  Buffer channel_binding;      // 32 bytes: RFC 9266 tls-exporter of the relay's connection to the verifier
-  std::uint64_t work = 0;      // 0: routine evidence
+  Buffer channel_binding;  // 32 bytes: RFC 9266 tls-exporter of the relay's connection to the verifier
+  std::uint64_t work = 0;  // 0: routine evidence
 };
 struct DeliverRequest {
   std::uint64_t work = 0;
-  std::string relay_state;     // "connected", "backing_off", "refused", ...: shown in status
-  Buffer reply;                // AttestReply, or empty
-  Buffer error;                // ErrorReply, or empty
+  std::string relay_state;  // "connected", "backing_off", "refused", ...: shown in status
+  Buffer reply;             // AttestReply, or empty
+  Buffer error;             // ErrorReply, or empty
 };
 struct ResultTokenRequest {
   std::string audience;
@@ -67,9 +69,9 @@ Result<Request> DecodeRequest(Bytes encoded);
 // Replies: {0: 0, 1: payload} or {0: 1, 1: code, 2: detail, 3: fix}.
 struct Reply {
   bool ok = false;
-  Buffer payload;      // kStatus, kShowEvidence, kDoctor: JSON text; kWaitWork: CBOR uint work id (0: none);
-                       // kEvidence: Evidence; kDeliver: empty; kResultToken: JWS text; kHostToken: HostToken bytes;
-                       // kAttester: AttesterReply
+  Buffer payload;  // kStatus, kShowEvidence, kDoctor: JSON text; kWaitWork: CBOR uint work id (0: none);
+                   // kEvidence: Evidence; kDeliver: empty; kResultToken: JWS text; kHostToken: HostToken bytes;
+                   // kAttester: AttesterReply
   ErrorReply error;
 };
 Buffer EncodeReply(const Reply& reply);

@@ -65,9 +65,7 @@ Bytes AsBytes(std::string_view text) noexcept {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-std::string_view AsText(Bytes bytes) noexcept {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+std::string_view AsText(Bytes bytes) noexcept { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 Buffer ToBuffer(Bytes bytes) { return Buffer(bytes.begin(), bytes.end()); }
 

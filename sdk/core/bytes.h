@@ -31,12 +31,12 @@ bool EqualConstantTime(Bytes a, Bytes b) noexcept;     // only the length may le
 Result<Digest> ToDigest(Bytes bytes);                  // exactly 32 bytes, else kMalformed
 
 std::string ToHex(Bytes bytes);
-Result<Buffer> FromHex(std::string_view text);               // lower or upper case, even length
-std::string ToBase64Url(Bytes bytes);                        // RFC 4648 section 5, no padding
-Result<Buffer> FromBase64Url(std::string_view text);         // strict: no padding, no stray bits
+Result<Buffer> FromHex(std::string_view text);        // lower or upper case, even length
+std::string ToBase64Url(Bytes bytes);                 // RFC 4648 section 5, no padding
+Result<Buffer> FromBase64Url(std::string_view text);  // strict: no padding, no stray bits
 // Decodes into `out`; the number of bytes written, or kLimit when they do not fit. No allocation.
 Result<std::size_t> FromBase64UrlInto(std::string_view text, MutableBytes out);
-std::string ToBase64(Bytes bytes);                           // RFC 4648 section 4, padded
+std::string ToBase64(Bytes bytes);  // RFC 4648 section 4, padded
 
 // Reads forward and never past the end. After the first failure every read returns zero or empty and
 // ok() stays false, so a decoder reads a whole structure and asks once. Not thread-safe.
@@ -51,8 +51,8 @@ class Reader {
   std::uint16_t U16Le() noexcept;
   std::uint32_t U32Le() noexcept;
   std::uint64_t U64Le() noexcept;
-  Bytes Take(std::size_t count) noexcept;         // a view into the input
-  Bytes TakeU16Sized(std::size_t limit) noexcept; // TPM2B: a big-endian 16-bit size, then that many bytes
+  Bytes Take(std::size_t count) noexcept;          // a view into the input
+  Bytes TakeU16Sized(std::size_t limit) noexcept;  // TPM2B: a big-endian 16-bit size, then that many bytes
   void Skip(std::size_t count) noexcept { (void)Take(count); }
   void Fail() noexcept { failed_ = true; }
 

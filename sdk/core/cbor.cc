@@ -39,10 +39,19 @@ bool HoldsUtf8(Bytes b) noexcept {
     std::size_t more = 0;
     std::uint32_t point = 0;
     std::uint32_t smallest = 0;
-    if (lead >= 0xC2 && lead <= 0xDF) { more = 1; point = lead & 0x1FU; smallest = 0x80; }
-    else if (lead >= 0xE0 && lead <= 0xEF) { more = 2; point = lead & 0x0FU; smallest = 0x800; }
-    else if (lead >= 0xF0 && lead <= 0xF4) { more = 3; point = lead & 0x07U; smallest = 0x10000; }
-    else return false;
+    if (lead >= 0xC2 && lead <= 0xDF) {
+      more = 1;
+      point = lead & 0x1FU;
+      smallest = 0x80;
+    } else if (lead >= 0xE0 && lead <= 0xEF) {
+      more = 2;
+      point = lead & 0x0FU;
+      smallest = 0x800;
+    } else if (lead >= 0xF0 && lead <= 0xF4) {
+      more = 3;
+      point = lead & 0x07U;
+      smallest = 0x10000;
+    } else return false;
     if (b.size() - i <= more) return false;
     for (std::size_t k = 1; k <= more; ++k) {
       if ((b[i + k] & 0xC0) != 0x80) return false;

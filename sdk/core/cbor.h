@@ -20,16 +20,18 @@ class CborReader {
  public:
   explicit CborReader(Bytes input) noexcept : input_(input) {}
 
-  CborKind Peek() const noexcept;           // kEnd at the end or after a failure
-  std::uint64_t Uint(std::uint64_t limit = UINT64_MAX) noexcept { return Expect(0, limit); }  // over the limit is a failure
+  CborKind Peek() const noexcept;  // kEnd at the end or after a failure
+  std::uint64_t Uint(std::uint64_t limit = UINT64_MAX) noexcept {
+    return Expect(0, limit);
+  }  // over the limit is a failure
   std::int64_t Int() noexcept;
   Bytes ByteString(std::size_t limit) noexcept { return Take(Expect(2, limit)); }
-  std::string_view TextString(std::size_t limit) noexcept;         // valid UTF-8 or a failure
+  std::string_view TextString(std::size_t limit) noexcept;  // valid UTF-8 or a failure
   bool Bool() noexcept;
-  bool TryNull() noexcept;                  // consumes a null when there is one
+  bool TryNull() noexcept;                                                    // consumes a null when there is one
   std::size_t Array(std::size_t limit) noexcept { return Expect(4, limit); }  // number of items that follow
   std::size_t Map(std::size_t limit) noexcept { return Expect(5, limit); }    // number of pairs that follow
-  Digest Digest32() noexcept {              // a byte string of exactly 32 bytes
+  Digest Digest32() noexcept {                                                // a byte string of exactly 32 bytes
     Digest out{};
     const Bytes bytes = ByteString(kSha256Size);
     if (bytes.size() == kSha256Size) std::copy_n(bytes.begin(), kSha256Size, out.begin());
@@ -56,7 +58,10 @@ class CborReader {
   Status Finish(std::string_view what) const;
 
  private:
-  struct Head { std::uint8_t major; std::uint64_t value; };
+  struct Head {
+    std::uint8_t major;
+    std::uint64_t value;
+  };
   Head ReadHead() noexcept;
   std::uint64_t ExpectLong(std::uint8_t major, std::uint64_t limit) noexcept;
   // A head of this major type and its value. Most are one or two bytes long: those are decoded in place.

@@ -15,7 +15,9 @@ namespace {
 
 constexpr std::size_t kBlockSize = 64;  // SHA-256, FIPS 180-4 section 5.2.1
 
-void Require(bool held) noexcept { if (!held) std::abort(); }
+void Require(bool held) noexcept {
+  if (!held) std::abort();
+}
 
 // Fetching an algorithm takes a lock and a search: done once for the process.
 const EVP_MD* Sha256Algorithm() noexcept {

@@ -67,9 +67,9 @@ enum class KeyType : std::uint8_t { kRsa2048, kRsaOther, kP256, kP384, kEd25519 
 
 // How a signature was made. The scheme always comes from a record or a key, never from the signed bytes.
 enum class SignatureScheme : std::uint8_t {
-  kRsaSsaSha256,    // RSASSA-PKCS1-v1_5
-  kRsaPssSha256,    // salt as long as the digest (TPM: the largest that fits is accepted too)
-  kEcdsaP256Sha256, // raw r | s, 32 bytes each, big-endian
+  kRsaSsaSha256,     // RSASSA-PKCS1-v1_5
+  kRsaPssSha256,     // salt as long as the digest (TPM: the largest that fits is accepted too)
+  kEcdsaP256Sha256,  // raw r | s, 32 bytes each, big-endian
   kEd25519,
 };
 const char* SchemeName(SignatureScheme scheme) noexcept;
@@ -96,13 +96,19 @@ class PublicKey {
   // The digest must be SHA-256 of the message for RSA and P-256. kInvalid for a scheme of another key type.
   SignatureCheck VerifyDigest(SignatureScheme scheme, const Digest& digest, Bytes signature) const noexcept;
   SignatureCheck VerifyEd25519(Bytes message, Bytes signature) const noexcept;
-  Buffer Spki() const;            // DER SubjectPublicKeyInfo (RFC 5280)
-  Digest SpkiDigest() const;      // SHA-256 of it: attester ids and host ids are built on this
+  Buffer Spki() const;        // DER SubjectPublicKeyInfo (RFC 5280)
+  Digest SpkiDigest() const;  // SHA-256 of it: attester ids and host ids are built on this
   std::string Pem() const;
   // P-256 and P-384 coordinates, or the Ed25519 key in x (y empty); kUnsupported for RSA.
-  struct Coordinates { Buffer x; Buffer y; };
+  struct Coordinates {
+    Buffer x;
+    Buffer y;
+  };
   Result<Coordinates> Point() const;
-  struct RsaNumbers { Buffer modulus; std::uint32_t exponent; };
+  struct RsaNumbers {
+    Buffer modulus;
+    std::uint32_t exponent;
+  };
   Result<RsaNumbers> Rsa() const;
   EVP_PKEY* get() const noexcept;
 
@@ -115,7 +121,7 @@ class PublicKey {
 // A signing key, parsed once; contexts are pooled as PublicKey's are. P-256 (ES256, raw r | s) and Ed25519.
 class PrivateKey {
  public:
-  static Result<PrivateKey> Generate(KeyType type);     // kP256, kEd25519, kRsa2048 (tests)
+  static Result<PrivateKey> Generate(KeyType type);  // kP256, kEd25519, kRsa2048 (tests)
   static Result<PrivateKey> FromPem(std::string_view pem);
   static Result<PrivateKey> FromEvp(EvpPkey key);
 

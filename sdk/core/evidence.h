@@ -28,7 +28,7 @@ struct PcrValue {
   std::uint8_t pcr = 0;
   Bytes value;  // as long as the bank's digest
 };
-struct PcrValues {   // ascending PCR numbers, one bank
+struct PcrValues {  // ascending PCR numbers, one bank
   tpm::Alg hash = tpm::Alg::kSha256;
   std::array<PcrValue, limits::kPcrs> items{};
   std::size_t count = 0;
@@ -45,50 +45,53 @@ std::string_view RuntimeAnchorName(RuntimeAnchor anchor) noexcept;  // "self_rep
 
 // The caller that asked for a result token, as the agent measured it.
 struct CallerIdentity {
-  bool measured = false;      // false: "unmeasured", and executable is all zero
-  Digest executable{};        // SHA-256 of the main executable
+  bool measured = false;  // false: "unmeasured", and executable is all zero
+  Digest executable{};    // SHA-256 of the main executable
 };
 
 // A result token was asked for.
 struct TokenRequest {
-  std::string_view audience;     // the title, as the policy names it
-  std::string_view match;        // the server's match or session id, may be empty
-  Digest server_nonce{};         // limits::kServerNonce bytes
-  Digest session_key_hash{};     // SHA-256 of the live channel's public key (cnf)
+  std::string_view audience;  // the title, as the policy names it
+  std::string_view match;     // the server's match or session id, may be empty
+  Digest server_nonce{};      // limits::kServerNonce bytes
+  Digest session_key_hash{};  // SHA-256 of the live channel's public key (cnf)
   CallerIdentity caller;
 };
 
 struct BootEvidence {
-  Bytes firmware_log;            // from firmware_offset on
-  Digest firmware_known{};       // digest of the part the verifier already has; zero with offset 0
+  Bytes firmware_log;       // from firmware_offset on
+  Digest firmware_known{};  // digest of the part the verifier already has; zero with offset 0
   std::uint64_t firmware_offset = 0;
-  Bytes ima_log;                 // from ima_offset on
+  Bytes ima_log;  // from ima_offset on
   std::uint64_t ima_offset = 0;
-  Digest ima_aggregate{};        // running PCR 10 value at ima_offset
+  Digest ima_aggregate{};  // running PCR 10 value at ima_offset
 };
 
-struct Counter { std::string_view name; std::uint64_t value = 0; };
+struct Counter {
+  std::string_view name;
+  std::uint64_t value = 0;
+};
 
 struct RuntimeEvidence {
-  Digest agent{};                // SHA-256 of the agent's executable
-  Digest bpf_object{};           // zero while the gate is absent
+  Digest agent{};       // SHA-256 of the agent's executable
+  Digest bpf_object{};  // zero while the gate is absent
   GateState gate = GateState::kAbsent;
   RuntimeAnchor anchor = RuntimeAnchor::kSelfReported;  // claimed: the verifier decides what it accepts
   std::vector<std::string_view> hooks;
   Digest policy{};
   std::uint64_t policy_version = 0;
-  std::string_view scope;        // "none" while the gate is absent
+  std::string_view scope;  // "none" while the gate is absent
   std::vector<Counter> counters;
   std::uint64_t drops = 0;
-  Digest log_base{};             // PCR 14 before entry log_from
-  std::uint64_t log_from = 0;    // index of the first entry carried
-  std::vector<Bytes> log;        // encoded RuntimeEntry items (runtime_log.h)
+  Digest log_base{};           // PCR 14 before entry log_from
+  std::uint64_t log_from = 0;  // index of the first entry carried
+  std::vector<Bytes> log;      // encoded RuntimeEntry items (runtime_log.h)
 };
 
-struct PlatformEvidence {        // what the running kernel says of itself: claims, not proofs
+struct PlatformEvidence {  // what the running kernel says of itself: claims, not proofs
   enum class Tri : std::uint8_t { kUnknown = 0, kOff = 1, kOn = 2 };
   Tri secure_boot = Tri::kUnknown;
-  std::string_view lockdown;     // "none", "integrity", "confidentiality", "unknown"
+  std::string_view lockdown;  // "none", "integrity", "confidentiality", "unknown"
   Tri module_signatures = Tri::kUnknown;
   Tri iommu = Tri::kUnknown;
   std::string_view kernel_release;
@@ -100,7 +103,7 @@ struct PlatformEvidence {        // what the running kernel says of itself: clai
 inline constexpr std::uint64_t kEvidenceVersion = 1;
 
 struct EvidenceBody {
-  Digest attester{};             // SHA-256 of the AIK's SPKI
+  Digest attester{};  // SHA-256 of the AIK's SPKI
   BootEvidence boot;
   RuntimeEvidence runtime;
   PlatformEvidence platform;
@@ -108,10 +111,10 @@ struct EvidenceBody {
 };
 
 struct Evidence {
-  Bytes body;                    // encoded EvidenceBody: its digest is bound by the quote
-  Bytes quote;                   // TPMS_ATTEST as the TPM made it
-  Bytes signature;               // TPMT_SIGNATURE as the TPM made it
-  Bytes nonce;                   // the challenge answered, limits::kChallenge bytes
+  Bytes body;       // encoded EvidenceBody: its digest is bound by the quote
+  Bytes quote;      // TPMS_ATTEST as the TPM made it
+  Bytes signature;  // TPMT_SIGNATURE as the TPM made it
+  Bytes nonce;      // the challenge answered, limits::kChallenge bytes
   PcrValues pcrs;
 };
 

@@ -12,7 +12,9 @@ namespace assay {
 template <auto Free>
 struct HandleDeleter {
   template <typename T>
-  void operator()(T* object) const noexcept { Free(object); }
+  void operator()(T* object) const noexcept {
+    Free(object);
+  }
 };
 
 template <typename T, auto Free>
@@ -23,7 +25,9 @@ class Fd {
  public:
   Fd() = default;
   explicit Fd(int fd) noexcept : fd_(fd) {}
-  ~Fd() { if (fd_ >= 0) ::close(fd_); }
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
   Fd(Fd&& other) noexcept { std::swap(fd_, other.fd_); }
   Fd& operator=(Fd&& other) noexcept {
     std::swap(fd_, other.fd_);

@@ -62,15 +62,18 @@ bool WithinLimits(const HostToken& token) noexcept {
   return token.tag != QuoteTag::kEvidence && token.pcr_mask != 0 && token.pcr_mask < (1U << limits::kPcrs) &&
          token.pcr_values.size() == static_cast<std::size_t>(std::popcount(token.pcr_mask)) * kSha256Size &&
          token.entry_count <= kHostTokenEntries && token.attest.size() <= limits::kAttest && !token.attest.empty() &&
-         token.signature.size() <= limits::kSignature && !token.signature.empty() && EntriesFit(token.entries, token.entry_count);
+         token.signature.size() <= limits::kSignature && !token.signature.empty() &&
+         EntriesFit(token.entries, token.entry_count);
 }
 
 }  // namespace
 
 Result<std::size_t> SerializeHostToken(const HostToken& token, MutableBytes out) {
   if (!WithinLimits(token)) return MakeError(Code::kMalformed, "a host token's parts break their limits");
-  const std::size_t size = kHostTokenFixed + token.pcr_values.size() + token.entries.size() + token.attest.size() + token.signature.size();
-  if (size > out.size() || size > limits::kHostToken) return MakeError(Code::kLimit, "a host token does not fit its buffer");
+  const std::size_t size =
+      kHostTokenFixed + token.pcr_values.size() + token.entries.size() + token.attest.size() + token.signature.size();
+  if (size > out.size() || size > limits::kHostToken)
+    return MakeError(Code::kLimit, "a host token does not fit its buffer");
   PutBoundPart(token, out.first(kBoundPart));
   PutLe(out, 152, token.pcr_mask);
   PutLe(out, 156, static_cast<std::uint16_t>(token.attest.size()));
@@ -87,7 +90,9 @@ Result<std::size_t> SerializeHostToken(const HostToken& token, MutableBytes out)
 bool TryParseHostToken(Bytes encoded, HostToken& token) noexcept {
   if (encoded.size() < kHostTokenFixed || encoded.size() > limits::kHostToken) return false;
   const Bytes fixed = encoded.first(kHostTokenFixed);
-  if (!Equal(fixed.first(kMagic.size()), kMagic) || fixed[4] > 1 || fixed[5] > static_cast<std::uint8_t>(GateState::kBroken)) return false;
+  if (!Equal(fixed.first(kMagic.size()), kMagic) || fixed[4] > 1 ||
+      fixed[5] > static_cast<std::uint8_t>(GateState::kBroken))
+    return false;
   token.tag = fixed[4] == 1 ? QuoteTag::kHeartbeat : QuoteTag::kHostToken;
   token.gate = static_cast<GateState>(fixed[5]);
   token.entry_count = fixed[7];
@@ -109,7 +114,8 @@ bool TryParseHostToken(Bytes encoded, HostToken& token) noexcept {
 
 Result<HostToken> ParseHostToken(Bytes encoded) {
   HostToken token;
-  if (!TryParseHostToken(encoded, token)) return MakeError(Code::kMalformed, "a host token breaks its layout or a limit");
+  if (!TryParseHostToken(encoded, token))
+    return MakeError(Code::kMalformed, "a host token breaks its layout or a limit");
   return token;
 }
 

@@ -40,8 +40,8 @@ struct HostToken {
   Digest policy{};
   std::uint64_t policy_version = 0;
   std::uint32_t pcr_mask = 0;
-  Bytes pcr_values;                     // popcount(pcr_mask) * 32
-  Bytes entries;                        // the framed entries
+  Bytes pcr_values;  // popcount(pcr_mask) * 32
+  Bytes entries;     // the framed entries
   std::uint8_t entry_count = 0;
   Bytes attest;
   Bytes signature;

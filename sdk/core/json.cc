@@ -117,7 +117,8 @@ bool JsonValue::EachMember(bool (*visit)(const void*, std::string_view, JsonValu
   std::size_t count = 0;
   for (const auto member : object) {
     if (count == names.size()) return false;
-    for (std::size_t i = 0; i < count; ++i) if (names[i] == member.key) return false;
+    for (std::size_t i = 0; i < count; ++i)
+      if (names[i] == member.key) return false;
     names[count++] = member.key;
     if (!visit(context, member.key, JsonValue(ToToken(member.value)))) return false;
   }
@@ -127,7 +128,8 @@ bool JsonValue::EachMember(bool (*visit)(const void*, std::string_view, JsonValu
 bool JsonValue::EachElement(bool (*visit)(const void*, JsonValue), const void* context) const {
   simdjson::dom::array array;
   if (FromToken(token_).get_array().get(array) != simdjson::SUCCESS) return false;
-  for (const element item : array) if (!visit(context, JsonValue(ToToken(item)))) return false;
+  for (const element item : array)
+    if (!visit(context, JsonValue(ToToken(item)))) return false;
   return true;
 }
 
@@ -135,7 +137,10 @@ constexpr std::size_t kLeastCapacity = 64;  // the library refuses to work with 
 
 struct JsonParser::State {
   explicit State(std::size_t size)
-      : max_size(size), capacity(std::max(size, kLeastCapacity)), parser(capacity), input(capacity + simdjson::SIMDJSON_PADDING) {}
+      : max_size(size),
+        capacity(std::max(size, kLeastCapacity)),
+        parser(capacity),
+        input(capacity + simdjson::SIMDJSON_PADDING) {}
   std::size_t max_size;
   std::size_t capacity;
   simdjson::dom::parser parser;

@@ -33,7 +33,9 @@ class JsonValue {
   // the value is of another kind, an object repeats a name or exceeds kJsonMembers, or visit returned false.
   template <typename F>
   bool EachMember(const F& visit) const {
-    return EachMember([](const void* f, std::string_view name, JsonValue value) { return (*static_cast<const F*>(f))(name, value); }, &visit);
+    return EachMember(
+        [](const void* f, std::string_view name, JsonValue value) { return (*static_cast<const F*>(f))(name, value); },
+        &visit);
   }
   template <typename F>
   bool EachElement(const F& visit) const {

@@ -43,7 +43,8 @@ Result<KeyType> TypeOf(const EVP_PKEY* key) {
     case EVP_PKEY_EC: {
       std::array<char, 32> group{};
       std::size_t size = 0;
-      if (EVP_PKEY_get_group_name(key, group.data(), group.size(), &size) != 1) return CryptoError("an EC key names no curve");
+      if (EVP_PKEY_get_group_name(key, group.data(), group.size(), &size) != 1)
+        return CryptoError("an EC key names no curve");
       const std::string_view name(group.data(), size);
       if (name == "prime256v1" || name == "P-256") return KeyType::kP256;
       if (name == "secp384r1" || name == "P-384") return KeyType::kP384;
@@ -72,7 +73,8 @@ Result<EvpPkey> BuildEc(const char* group, std::size_t field, Bytes x, Bytes y) 
   point.Put(y);
   const ParamBuilder builder{OSSL_PARAM_BLD_new()};
   if (!builder || OSSL_PARAM_BLD_push_utf8_string(builder.get(), OSSL_PKEY_PARAM_GROUP_NAME, group, 0) != 1 ||
-      OSSL_PARAM_BLD_push_octet_string(builder.get(), OSSL_PKEY_PARAM_PUB_KEY, point.buffer().data(), point.size()) != 1) {
+      OSSL_PARAM_BLD_push_octet_string(builder.get(), OSSL_PKEY_PARAM_PUB_KEY, point.buffer().data(), point.size()) !=
+          1) {
     return CryptoError("EC key parameters");
   }
   const Params params{OSSL_PARAM_BLD_to_param(builder.get())};
@@ -113,7 +115,8 @@ Status Prepare(EVP_PKEY_CTX* ctx, SignatureScheme scheme, bool sign) {
   }
   if (scheme == SignatureScheme::kRsaPssSha256) {
     const int salt = sign ? RSA_PSS_SALTLEN_DIGEST : RSA_PSS_SALTLEN_AUTO;  // TPM Part 1 B.7: salt may be the largest
-    if (EVP_PKEY_CTX_set_rsa_padding(ctx, RSA_PKCS1_PSS_PADDING) != 1 || EVP_PKEY_CTX_set_rsa_pss_saltlen(ctx, salt) != 1) {
+    if (EVP_PKEY_CTX_set_rsa_padding(ctx, RSA_PKCS1_PSS_PADDING) != 1 ||
+        EVP_PKEY_CTX_set_rsa_pss_saltlen(ctx, salt) != 1) {
       return CryptoError("RSAPSS padding");
     }
   }
@@ -135,7 +138,8 @@ Result<Buffer> BigNumBytes(const EVP_PKEY* key, const char* name, std::size_t si
   if (EVP_PKEY_get_bn_param(key, name, &raw) != 1) return CryptoError("a key parameter is missing");
   const BigNum number{raw};
   Buffer out(size == 0 ? static_cast<std::size_t>(BN_num_bytes(number.get())) : size);
-  if (BN_bn2binpad(number.get(), out.data(), static_cast<int>(out.size())) < 0) return CryptoError("a key number is too long");
+  if (BN_bn2binpad(number.get(), out.data(), static_cast<int>(out.size())) < 0)
+    return CryptoError("a key number is too long");
   return out;
 }
 
@@ -218,7 +222,8 @@ Result<PublicKey> PublicKey::FromEvp(EvpPkey key) {
 
 Result<PublicKey> PublicKey::FromRsa(Bytes modulus_be, std::uint32_t exponent) {
   if (modulus_be.size() > kMaxRsaBytes) return MakeError(Code::kLimit, "an RSA modulus is over 4096 bits");
-  if (exponent < 65537 || exponent % 2 == 0) return MakeError(Code::kUnsupported, "an RSA exponent must be odd and at least 65537");
+  if (exponent < 65537 || exponent % 2 == 0)
+    return MakeError(Code::kUnsupported, "an RSA exponent must be odd and at least 65537");
   const BigNum n{BN_bin2bn(modulus_be.data(), static_cast<int>(modulus_be.size()), nullptr)};
   const BigNum e{BN_new()};
   const ParamBuilder builder{OSSL_PARAM_BLD_new()};
@@ -253,7 +258,8 @@ Result<PublicKey> PublicKey::FromSpki(Bytes der) {
   const unsigned char* at = der.data();
   EvpPkey key{d2i_PUBKEY(nullptr, &at, static_cast<long>(der.size()))};
   if (!key) return CryptoError("a SubjectPublicKeyInfo does not parse");
-  if (at != der.data() + der.size()) return MakeError(Code::kMalformed, "a SubjectPublicKeyInfo is followed by stray bytes");
+  if (at != der.data() + der.size())
+    return MakeError(Code::kMalformed, "a SubjectPublicKeyInfo is followed by stray bytes");
   return FromEvp(std::move(key));
 }
 
@@ -285,7 +291,8 @@ SignatureCheck PublicKey::VerifyDigest(SignatureScheme scheme, const Digest& dig
 SignatureCheck PublicKey::VerifyEd25519(Bytes message, Bytes signature) const noexcept {
   if (state_->type != KeyType::kEd25519) return SignatureCheck::kInvalid;
   const EvpMdCtx ctx{EVP_MD_CTX_new()};
-  if (!ctx || EVP_DigestVerifyInit(ctx.get(), nullptr, nullptr, nullptr, state_->key.get()) != 1) return SignatureCheck::kInvalid;
+  if (!ctx || EVP_DigestVerifyInit(ctx.get(), nullptr, nullptr, nullptr, state_->key.get()) != 1)
+    return SignatureCheck::kInvalid;
   const int rc = EVP_DigestVerify(ctx.get(), signature.data(), signature.size(), message.data(), message.size());
   if (rc == 1) return SignatureCheck::kValid;
   ERR_clear_error();
@@ -313,11 +320,13 @@ Result<PublicKey::Coordinates> PublicKey::Point() const {
   if (state_->type == KeyType::kEd25519) {
     Buffer raw(kEd25519Size);
     std::size_t size = raw.size();
-    if (EVP_PKEY_get_raw_public_key(state_->key.get(), raw.data(), &size) != 1) return CryptoError("Ed25519 public key");
+    if (EVP_PKEY_get_raw_public_key(state_->key.get(), raw.data(), &size) != 1)
+      return CryptoError("Ed25519 public key");
     return Coordinates{std::move(raw), {}};
   }
   const std::size_t field = state_->type == KeyType::kP256 ? kP256Field : kP384Field;
-  if (state_->type != KeyType::kP256 && state_->type != KeyType::kP384) return MakeError(Code::kUnsupported, "RSA keys have no point");
+  if (state_->type != KeyType::kP256 && state_->type != KeyType::kP384)
+    return MakeError(Code::kUnsupported, "RSA keys have no point");
   ASSAY_TRY(Buffer x, BigNumBytes(state_->key.get(), OSSL_PKEY_PARAM_EC_PUB_X, field));
   ASSAY_TRY(Buffer y, BigNumBytes(state_->key.get(), OSSL_PKEY_PARAM_EC_PUB_Y, field));
   return Coordinates{std::move(x), std::move(y)};
@@ -409,14 +418,16 @@ Result<PublicKey> PrivateKey::Public() const {
 
 Secret PrivateKey::Pem() const {
   const Bio bio{BIO_new(BIO_s_secmem())};
-  if (!bio || PEM_write_bio_PKCS8PrivateKey(bio.get(), state_->key.get(), nullptr, nullptr, 0, nullptr, nullptr) != 1) std::abort();
+  if (!bio || PEM_write_bio_PKCS8PrivateKey(bio.get(), state_->key.get(), nullptr, nullptr, 0, nullptr, nullptr) != 1)
+    std::abort();
   char* data = nullptr;
   const long size = BIO_get_mem_data(bio.get(), &data);
   return Secret::CopyOf(AsBytes(std::string_view(data, static_cast<std::size_t>(size))));
 }
 
 Result<Buffer> EcdsaRawToDer(Bytes raw) {
-  if (raw.size() != 2 * kP256Field && raw.size() != 2 * kP384Field) return MakeError(Code::kMalformed, "a raw ECDSA signature has 64 or 96 bytes");
+  if (raw.size() != 2 * kP256Field && raw.size() != 2 * kP384Field)
+    return MakeError(Code::kMalformed, "a raw ECDSA signature has 64 or 96 bytes");
   std::array<std::uint8_t, 2 * (kP384Field + 3) + 2> der{};
   return ToBuffer(RawToDerOnStack(raw, der));
 }

@@ -19,40 +19,58 @@ Tier GetTier(CborReader& in) noexcept {
 
 void PutError(CborWriter& out, const ErrorReply& reply) {
   out.Map(3);
-  out.Uint(1); out.TextString(reply.code);
-  out.Uint(2); out.TextString(reply.detail);
-  out.Uint(3); out.TextString(reply.fix);
+  out.Uint(1);
+  out.TextString(reply.code);
+  out.Uint(2);
+  out.TextString(reply.detail);
+  out.Uint(3);
+  out.TextString(reply.fix);
 }
 
 ErrorReply GetError(CborReader& in) {
   ErrorReply reply;
   in.ExpectMap(3);
-  in.ExpectKey(1); reply.code = in.TextString(limits::kShortText);
-  in.ExpectKey(2); reply.detail = in.TextString(limits::kReasonText);
-  in.ExpectKey(3); reply.fix = in.TextString(limits::kReasonText);
+  in.ExpectKey(1);
+  reply.code = in.TextString(limits::kShortText);
+  in.ExpectKey(2);
+  reply.detail = in.TextString(limits::kReasonText);
+  in.ExpectKey(3);
+  reply.fix = in.TextString(limits::kReasonText);
   return reply;
 }
 
 void PutChallenge(CborWriter& out, const Challenge& challenge) {
   out.Map(6);
-  out.Uint(1); out.ByteString(challenge.nonce);
-  out.Uint(2); out.Uint(static_cast<std::uint16_t>(challenge.selection.hash));
-  out.Uint(3); out.Uint(challenge.selection.mask);
-  out.Uint(4); out.Uint(challenge.lifetime_ms);
-  out.Uint(5); out.Uint(challenge.runtime_from);
-  out.Uint(6); out.Uint(challenge.firmware_from);
+  out.Uint(1);
+  out.ByteString(challenge.nonce);
+  out.Uint(2);
+  out.Uint(static_cast<std::uint16_t>(challenge.selection.hash));
+  out.Uint(3);
+  out.Uint(challenge.selection.mask);
+  out.Uint(4);
+  out.Uint(challenge.lifetime_ms);
+  out.Uint(5);
+  out.Uint(challenge.runtime_from);
+  out.Uint(6);
+  out.Uint(challenge.firmware_from);
 }
 
 Challenge GetChallenge(CborReader& in) {
   Challenge challenge;
   in.ExpectMap(6);
-  in.ExpectKey(1); challenge.nonce = ToBuffer(in.ByteString(limits::kChallenge));
+  in.ExpectKey(1);
+  challenge.nonce = ToBuffer(in.ByteString(limits::kChallenge));
   if (challenge.nonce.size() != limits::kChallenge) in.Fail();
-  in.ExpectKey(2); challenge.selection.hash = static_cast<tpm::Alg>(in.Uint(0xFFFF));
-  in.ExpectKey(3); challenge.selection.mask = static_cast<std::uint32_t>(in.Uint((1U << limits::kPcrs) - 1));
-  in.ExpectKey(4); challenge.lifetime_ms = in.Uint();
-  in.ExpectKey(5); challenge.runtime_from = in.Uint();
-  in.ExpectKey(6); challenge.firmware_from = in.Uint(limits::kFirmwareLog);
+  in.ExpectKey(2);
+  challenge.selection.hash = static_cast<tpm::Alg>(in.Uint(0xFFFF));
+  in.ExpectKey(3);
+  challenge.selection.mask = static_cast<std::uint32_t>(in.Uint((1U << limits::kPcrs) - 1));
+  in.ExpectKey(4);
+  challenge.lifetime_ms = in.Uint();
+  in.ExpectKey(5);
+  challenge.runtime_from = in.Uint();
+  in.ExpectKey(6);
+  challenge.firmware_from = in.Uint(limits::kFirmwareLog);
   return challenge;
 }
 
@@ -102,7 +120,8 @@ Result<ErrorReply> DecodeErrorReply(Bytes encoded) {
 Buffer EncodeChallengeRequest(const ChallengeRequest& request) {
   CborWriter out(40);
   out.Map(1);
-  out.Uint(1); out.ByteString(request.attester);
+  out.Uint(1);
+  out.ByteString(request.attester);
   return std::move(out).Take();
 }
 
@@ -110,7 +129,8 @@ Result<ChallengeRequest> DecodeChallengeRequest(Bytes encoded) {
   CborReader in(encoded);
   ChallengeRequest request;
   in.ExpectMap(1);
-  in.ExpectKey(1); request.attester = in.Digest32();
+  in.ExpectKey(1);
+  request.attester = in.Digest32();
   ASSAY_CHECK_OK(in.Finish("a challenge request"));
   return request;
 }
@@ -131,17 +151,24 @@ Result<Challenge> DecodeChallenge(Bytes encoded) {
 Buffer EncodeAttestReply(const AttestReply& reply) {
   CborWriter out(512 + reply.result_token.size());
   out.Map(8);
-  out.Uint(1); out.Uint(static_cast<std::uint8_t>(reply.outcome));
-  out.Uint(2); out.Uint(static_cast<std::uint8_t>(reply.tier));
-  out.Uint(3); out.Array(reply.reasons.size());
+  out.Uint(1);
+  out.Uint(static_cast<std::uint8_t>(reply.outcome));
+  out.Uint(2);
+  out.Uint(static_cast<std::uint8_t>(reply.tier));
+  out.Uint(3);
+  out.Array(reply.reasons.size());
   for (const auto& reason : reply.reasons) PutReason(out, reason);
-  out.Uint(4); out.TextString(reply.result_token);
+  out.Uint(4);
+  out.TextString(reply.result_token);
   out.Uint(5);
   if (reply.token_refusal) PutError(out, *reply.token_refusal);
   else out.Null();
-  out.Uint(6); PutChallenge(out, reply.next);
-  out.Uint(7); out.Uint(reply.next_in_ms);
-  out.Uint(8); out.Uint(reply.audit_sequence);
+  out.Uint(6);
+  PutChallenge(out, reply.next);
+  out.Uint(7);
+  out.Uint(reply.next_in_ms);
+  out.Uint(8);
+  out.Uint(reply.audit_sequence);
   return std::move(out).Take();
 }
 
@@ -149,16 +176,23 @@ Result<AttestReply> DecodeAttestReply(Bytes encoded) {
   CborReader in(encoded);
   AttestReply reply;
   in.ExpectMap(8);
-  in.ExpectKey(1); reply.outcome = static_cast<AttestReply::Outcome>(in.Uint(1));
-  in.ExpectKey(2); reply.tier = GetTier(in);
+  in.ExpectKey(1);
+  reply.outcome = static_cast<AttestReply::Outcome>(in.Uint(1));
+  in.ExpectKey(2);
+  reply.tier = GetTier(in);
   in.ExpectKey(3);
-  for (std::size_t left = in.Array(limits::kReasons); left > 0 && in.ok(); --left) reply.reasons.push_back(GetReason(in));
-  in.ExpectKey(4); reply.result_token = in.TextString(limits::kResultToken);
+  for (std::size_t left = in.Array(limits::kReasons); left > 0 && in.ok(); --left)
+    reply.reasons.push_back(GetReason(in));
+  in.ExpectKey(4);
+  reply.result_token = in.TextString(limits::kResultToken);
   in.ExpectKey(5);
   if (!in.TryNull()) reply.token_refusal = GetError(in);
-  in.ExpectKey(6); reply.next = GetChallenge(in);
-  in.ExpectKey(7); reply.next_in_ms = in.Uint();
-  in.ExpectKey(8); reply.audit_sequence = in.Uint();
+  in.ExpectKey(6);
+  reply.next = GetChallenge(in);
+  in.ExpectKey(7);
+  reply.next_in_ms = in.Uint();
+  in.ExpectKey(8);
+  reply.audit_sequence = in.Uint();
   ASSAY_CHECK_OK(in.Finish("an attestation reply"));
   return reply;
 }

@@ -18,11 +18,12 @@ namespace assay {
 namespace route {
 inline constexpr char kEnrollBegin[] = "/v1/enroll/begin";        // POST EnrollBegin -> EnrollChallenge
 inline constexpr char kEnrollComplete[] = "/v1/enroll/complete";  // POST EnrollComplete -> EnrollResult
-inline constexpr char kEnrollRenew[] = "/v1/enroll/renew";        // POST Evidence -> EnrollResult (a fresh quote is the proof)
-inline constexpr char kChallenge[] = "/v1/challenge";             // POST ChallengeRequest -> Challenge
-inline constexpr char kAttest[] = "/v1/attest";                   // POST Evidence -> AttestReply
-inline constexpr char kJwks[] = "/.well-known/jwks.json";         // GET, JSON
-inline constexpr char kRevocations[] = "/v1/revocations";         // GET, a JWS
+inline constexpr char kEnrollRenew[] =
+    "/v1/enroll/renew";                                    // POST Evidence -> EnrollResult (a fresh quote is the proof)
+inline constexpr char kChallenge[] = "/v1/challenge";      // POST ChallengeRequest -> Challenge
+inline constexpr char kAttest[] = "/v1/attest";            // POST Evidence -> AttestReply
+inline constexpr char kJwks[] = "/.well-known/jwks.json";  // GET, JSON
+inline constexpr char kRevocations[] = "/v1/revocations";  // GET, a JWS
 }  // namespace route
 
 // ---- errors: every answer of 400 or above carries one (CBOR on the routes above, JSON on operator routes)
@@ -35,13 +36,15 @@ Buffer EncodeErrorReply(const ErrorReply& reply);
 Result<ErrorReply> DecodeErrorReply(Bytes encoded);
 
 // ---- challenges
-struct ChallengeRequest { Digest attester{}; };
+struct ChallengeRequest {
+  Digest attester{};
+};
 struct Challenge {
-  Buffer nonce;                    // limits::kChallenge bytes, opaque to the attester
-  tpm::PcrSelection selection;     // one bank; the quote's selection must be exactly this
-  std::uint64_t lifetime_ms = 0;   // from its issue
-  std::uint64_t runtime_from = 0;  // send the runtime log from this entry on
-  std::uint64_t firmware_from = 0; // the verifier has this many bytes of the firmware log
+  Buffer nonce;                     // limits::kChallenge bytes, opaque to the attester
+  tpm::PcrSelection selection;      // one bank; the quote's selection must be exactly this
+  std::uint64_t lifetime_ms = 0;    // from its issue
+  std::uint64_t runtime_from = 0;   // send the runtime log from this entry on
+  std::uint64_t firmware_from = 0;  // the verifier has this many bytes of the firmware log
 };
 Buffer EncodeChallengeRequest(const ChallengeRequest& request);
 Result<ChallengeRequest> DecodeChallengeRequest(Bytes encoded);
@@ -53,16 +56,16 @@ enum class Tier : std::uint8_t { kNone = 0, kAffirming = 2, kWarning = 32, kCont
 std::string_view TierName(Tier tier) noexcept;
 
 struct Reason {
-  std::string code;     // stable, see sdk/core/reasons.h
+  std::string code;  // stable, see sdk/core/reasons.h
   Tier tier = Tier::kNone;
-  std::string detail;   // a sentence with the values
-  std::string fix;      // a sentence
+  std::string detail;  // a sentence with the values
+  std::string fix;     // a sentence
 };
 
 struct AttestReply {
   enum class Outcome : std::uint8_t { kJudged = 0, kFreshChallengeNeeded = 1 };
   Outcome outcome = Outcome::kJudged;
-  Tier tier = Tier::kNone;                  // kJudged only
+  Tier tier = Tier::kNone;  // kJudged only
   std::vector<Reason> reasons;
   std::string result_token;                 // JWS compact; empty when none was asked for or none was granted
   std::optional<ErrorReply> token_refusal;  // why a token that was asked for was not issued
@@ -91,19 +94,19 @@ struct EnrollChallenge {
 };
 struct EnrollComplete {
   Buffer ticket;
-  Buffer secret;            // what TPM2_ActivateCredential returned
-  Digest attester{};        // must be the AIK of the ticket
-  Buffer creation_attest;   // TPMS_ATTEST of TPM2_CertifyCreation, empty: no canonical proof
-  Buffer creation_signature;// TPMT_SIGNATURE by the AIK
+  Buffer secret;              // what TPM2_ActivateCredential returned
+  Digest attester{};          // must be the AIK of the ticket
+  Buffer creation_attest;     // TPMS_ATTEST of TPM2_CertifyCreation, empty: no canonical proof
+  Buffer creation_signature;  // TPMT_SIGNATURE by the AIK
 };
 struct EnrollResult {
   Digest host_id{};
   Digest attester{};
-  Buffer aik_certificate;        // X.509 DER
-  std::uint64_t not_after = 0;   // seconds since the epoch
-  std::uint64_t renew_after = 0; // seconds since the epoch: the last third begins
-  bool weak_device_id = false;   // device_id_strength: weak
-  std::uint64_t generation = 0;  // of the AIK on this host
+  Buffer aik_certificate;         // X.509 DER
+  std::uint64_t not_after = 0;    // seconds since the epoch
+  std::uint64_t renew_after = 0;  // seconds since the epoch: the last third begins
+  bool weak_device_id = false;    // device_id_strength: weak
+  std::uint64_t generation = 0;   // of the AIK on this host
 };
 Buffer EncodeEnrollBegin(const EnrollBegin& message);
 Result<EnrollBegin> DecodeEnrollBegin(Bytes encoded);

@@ -34,8 +34,8 @@ const char* CodeName(Code code) noexcept;
 
 struct Error {
   Code code = Code::kInternal;
-  std::string detail;     // one sentence: cause, then fix where there is one
-  std::uint32_t os = 0;   // errno or TSS2_RC, 0 when neither
+  std::string detail;    // one sentence: cause, then fix where there is one
+  std::uint32_t os = 0;  // errno or TSS2_RC, 0 when neither
 
   std::string ToString() const;
 };
@@ -50,26 +50,43 @@ class [[nodiscard]] Result {
   static_assert(!std::is_same_v<T, Error>);
 
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}         // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}     // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const noexcept { return state_.index() == 0; }
   explicit operator bool() const noexcept { return ok(); }
 
-  T& value() & { Require(ok()); return *std::get_if<0>(&state_); }
-  const T& value() const& { Require(ok()); return *std::get_if<0>(&state_); }
-  T&& value() && { Require(ok()); return std::move(*std::get_if<0>(&state_)); }
+  T& value() & {
+    Require(ok());
+    return *std::get_if<0>(&state_);
+  }
+  const T& value() const& {
+    Require(ok());
+    return *std::get_if<0>(&state_);
+  }
+  T&& value() && {
+    Require(ok());
+    return std::move(*std::get_if<0>(&state_));
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
-  const Error& error() const& { Require(!ok()); return *std::get_if<1>(&state_); }
-  Error&& error() && { Require(!ok()); return std::move(*std::get_if<1>(&state_)); }
+  const Error& error() const& {
+    Require(!ok());
+    return *std::get_if<1>(&state_);
+  }
+  Error&& error() && {
+    Require(!ok());
+    return std::move(*std::get_if<1>(&state_));
+  }
 
  private:
-  static void Require(bool held) noexcept { if (!held) std::abort(); }
+  static void Require(bool held) noexcept {
+    if (!held) std::abort();
+  }
   std::variant<T, Error> state_;
 };
 
@@ -84,12 +101,12 @@ inline Status Ok() { return Unit{}; }
 #define ASSAY_CONCAT_(a, b) a##b
 #define ASSAY_CONCAT(a, b) ASSAY_CONCAT_(a, b)
 #define ASSAY_TRY(decl, expr) ASSAY_TRY_(ASSAY_CONCAT(assay_try_, __LINE__), decl, expr)
-#define ASSAY_TRY_(tmp, decl, expr)              \
-  auto tmp = (expr);                             \
-  if (!tmp.ok()) return std::move(tmp).error();  \
+#define ASSAY_TRY_(tmp, decl, expr)             \
+  auto tmp = (expr);                            \
+  if (!tmp.ok()) return std::move(tmp).error(); \
   decl = std::move(tmp).value()
-#define ASSAY_CHECK_OK(expr)                                           \
-  do {                                                                 \
-    auto assay_status = (expr);                                        \
-    if (!assay_status.ok()) return std::move(assay_status).error();    \
+#define ASSAY_CHECK_OK(expr)                                        \
+  do {                                                              \
+    auto assay_status = (expr);                                     \
+    if (!assay_status.ok()) return std::move(assay_status).error(); \
   } while (false)

@@ -31,9 +31,7 @@ void PutContent(CborWriter& out, const RuntimeEntry& entry) {
       for (const Digest& digest : entry.digests) out.ByteString(digest);
       return;
     case EntryKind::kRelease:
-    case EntryKind::kStop:
-      out.Array(0);
-      return;
+    case EntryKind::kStop: out.Array(0); return;
   }
 }
 
@@ -75,7 +73,8 @@ Buffer EncodeRuntimeEntry(const RuntimeEntry& entry) {
 }
 
 Result<RuntimeEntry> DecodeRuntimeEntry(Bytes encoded) {
-  if (encoded.size() > limits::kRuntimeEntry) return MakeError(Code::kLimit, "a runtime log entry is larger than the limit");
+  if (encoded.size() > limits::kRuntimeEntry)
+    return MakeError(Code::kLimit, "a runtime log entry is larger than the limit");
   CborReader in(encoded);
   RuntimeEntry entry;
   if (in.Array(3) != 3) in.Fail();

@@ -19,18 +19,18 @@ enum class EntryKind : std::uint8_t {
 };
 
 struct RuntimeEntry {
-  std::uint64_t index = 0;             // 0 is the first of this boot
+  std::uint64_t index = 0;  // 0 is the first of this boot
   EntryKind kind = EntryKind::kIdentity;
-  Digest agent{};                      // kIdentity
-  Digest bpf_object{};                 // kIdentity; zero while the gate is absent
-  Digest config{};                     // kIdentity
-  std::uint64_t predecessor = 0;       // kIdentity: entries that were there before
-  Digest policy{};                     // kPolicy
-  std::uint64_t policy_version = 0;    // kPolicy
-  std::vector<Digest> digests;         // kBatch
+  Digest agent{};                    // kIdentity
+  Digest bpf_object{};               // kIdentity; zero while the gate is absent
+  Digest config{};                   // kIdentity
+  std::uint64_t predecessor = 0;     // kIdentity: entries that were there before
+  Digest policy{};                   // kPolicy
+  std::uint64_t policy_version = 0;  // kPolicy
+  std::vector<Digest> digests;       // kBatch
 };
 
-Buffer EncodeRuntimeEntry(const RuntimeEntry& entry);          // deterministic CBOR array, docs/evidence.cddl
+Buffer EncodeRuntimeEntry(const RuntimeEntry& entry);  // deterministic CBOR array, docs/evidence.cddl
 Result<RuntimeEntry> DecodeRuntimeEntry(Bytes encoded);
 
 // PCR extend: SHA-256(value | SHA-256(entry)).

@@ -37,7 +37,9 @@ class Secret {
   bool empty() const noexcept { return data_.empty(); }
 
  private:
-  void Wipe() noexcept { if (!data_.empty()) OPENSSL_cleanse(data_.data(), data_.size()); }
+  void Wipe() noexcept {
+    if (!data_.empty()) OPENSSL_cleanse(data_.data(), data_.size());
+  }
   Buffer data_;
 };
 

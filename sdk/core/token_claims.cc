@@ -24,11 +24,14 @@ JsonParser& ClaimsParser() {
 bool GetText(JsonValue value, std::size_t limit, std::string_view& out) noexcept {
   const auto text = value.String();
   if (!text || text->size() > limit) return false;
-  for (const char c : *text) if (static_cast<std::uint8_t>(c) < 0x20 || c == 0x7F) return false;
+  for (const char c : *text)
+    if (static_cast<std::uint8_t>(c) < 0x20 || c == 0x7F) return false;
   out = *text;
   return true;
 }
-bool GetTextNotEmpty(JsonValue value, std::size_t limit, std::string_view& out) noexcept { return GetText(value, limit, out) && !out.empty(); }
+bool GetTextNotEmpty(JsonValue value, std::size_t limit, std::string_view& out) noexcept {
+  return GetText(value, limit, out) && !out.empty();
+}
 
 template <typename T>
 bool GetUint(JsonValue value, std::uint64_t limit, T& out) noexcept {
@@ -79,7 +82,8 @@ const char* ReadObject(JsonValue object, std::span<const Member> table, Others o
   });
   if (fault != nullptr) return fault;
   if (!whole) return "json";
-  for (std::size_t i = 0; i < table.size(); ++i) if (table[i].required && (seen >> i & 1) == 0) return table[i].name;
+  for (std::size_t i = 0; i < table.size(); ++i)
+    if (table[i].required && (seen >> i & 1) == 0) return table[i].name;
   return nullptr;
 }
 
@@ -96,7 +100,8 @@ bool GetTier(JsonValue value, Tier& out) noexcept {
 
 bool GetScheme(JsonValue value, SignatureScheme& out) noexcept {
   const auto text = value.String();
-  for (const auto scheme : {SignatureScheme::kRsaSsaSha256, SignatureScheme::kRsaPssSha256, SignatureScheme::kEcdsaP256Sha256}) {
+  for (const auto scheme :
+       {SignatureScheme::kRsaSsaSha256, SignatureScheme::kRsaPssSha256, SignatureScheme::kEcdsaP256Sha256}) {
     if (text && *text == SchemeName(scheme)) {
       out = scheme;
       return true;
@@ -107,7 +112,8 @@ bool GetScheme(JsonValue value, SignatureScheme& out) noexcept {
 
 bool GetGate(JsonValue value, GateState& out) noexcept {
   const auto text = value.String();
-  for (const auto gate : {GateState::kAbsent, GateState::kMonitor, GateState::kEnforce, GateState::kMaintenance, GateState::kBroken}) {
+  for (const auto gate :
+       {GateState::kAbsent, GateState::kMonitor, GateState::kEnforce, GateState::kMaintenance, GateState::kBroken}) {
     if (text && *text == GateStateName(gate)) {
       out = gate;
       return true;
@@ -139,17 +145,25 @@ bool GetCaller(JsonValue value, CallerIdentity& out) noexcept {
 bool GetReasons(JsonValue value, ResultView& view) noexcept {
   view.reason_count = 0;
   return value.EachElement([&view](JsonValue item) {
-    return view.reason_count < view.reasons.size() && GetTextNotEmpty(item, kReasonCode, view.reasons[view.reason_count++]);
+    return view.reason_count < view.reasons.size() &&
+           GetTextNotEmpty(item, kReasonCode, view.reasons[view.reason_count++]);
   });
 }
 
 // AR4SI names, in the order of its numbers.
-struct VectorMember { const char* name; std::int8_t TrustVector::*field; };
+struct VectorMember {
+  const char* name;
+  std::int8_t TrustVector::*field;
+};
 constexpr VectorMember kVector[] = {
-    {"instance-identity", &TrustVector::instance_identity}, {"configuration", &TrustVector::configuration},
-    {"executables", &TrustVector::executables},             {"file-system", &TrustVector::file_system},
-    {"hardware", &TrustVector::hardware},                   {"runtime-opaque", &TrustVector::runtime_opaque},
-    {"storage-opaque", &TrustVector::storage_opaque},       {"sourced-data", &TrustVector::sourced_data},
+    {"instance-identity", &TrustVector::instance_identity},
+    {"configuration", &TrustVector::configuration},
+    {"executables", &TrustVector::executables},
+    {"file-system", &TrustVector::file_system},
+    {"hardware", &TrustVector::hardware},
+    {"runtime-opaque", &TrustVector::runtime_opaque},
+    {"storage-opaque", &TrustVector::storage_opaque},
+    {"sourced-data", &TrustVector::sourced_data},
 };
 
 bool GetVector(JsonValue value, TrustVector& out) noexcept {
@@ -167,10 +181,12 @@ bool GetVector(JsonValue value, TrustVector& out) noexcept {
 
 bool GetPolicies(JsonValue value, std::string_view& out) noexcept {
   std::size_t count = 0;
-  return value.EachElement([&](JsonValue item) { return ++count == 1 && GetTextNotEmpty(item, kClaimText, out); }) && count == 1;
+  return value.EachElement([&](JsonValue item) { return ++count == 1 && GetTextNotEmpty(item, kClaimText, out); }) &&
+         count == 1;
 }
 
-constexpr Member kCnf[] = {{kCnfMember, true, [](ResultView& v, JsonValue j) { return GetDigest(j, v.session_key_hash); }}};
+constexpr Member kCnf[] = {
+    {kCnfMember, true, [](ResultView& v, JsonValue j) { return GetDigest(j, v.session_key_hash); }}};
 
 constexpr Member kVerifierId[] = {
     {"developer", true, [](ResultView&, JsonValue j) { return j.String() == kDeveloper; }},
@@ -183,13 +199,15 @@ constexpr Member kAppraisal[] = {
     {"ear_appraisal_policy_ids", false, [](ResultView& v, JsonValue j) { return GetPolicies(j, v.appraisal_policy); }},
 };
 // A second submodule would carry a status that nobody here reads.
-constexpr Member kSubmodules[] = {
-    {kSubmodule, true, [](ResultView& v, JsonValue j) { return ReadObject(j, kAppraisal, Others::kIgnore, v) == nullptr; }}};
+constexpr Member kSubmodules[] = {{kSubmodule, true, [](ResultView& v, JsonValue j) {
+                                     return ReadObject(j, kAppraisal, Others::kIgnore, v) == nullptr;
+                                   }}};
 
 constexpr Member kDevice[] = {
     {"id", true, [](ResultView& v, JsonValue j) { return GetTextNotEmpty(j, kClaimText, v.device_id); }},
     {"key_version", true, [](ResultView& v, JsonValue j) { return GetUint(j, INT64_MAX, v.device_key_version); }},
-    {"previous", false, [](ResultView& v, JsonValue j) { return GetTextNotEmpty(j, kClaimText, v.previous_device_id); }},
+    {"previous", false,
+     [](ResultView& v, JsonValue j) { return GetTextNotEmpty(j, kClaimText, v.previous_device_id); }},
     {"weak", true, [](ResultView& v, JsonValue j) { return GetBool(j, v.weak_device_id); }},
 };
 
@@ -213,7 +231,8 @@ constexpr Member kHost[] = {
     {"boot_pcr_digest", true, [](ResultView& v, JsonValue j) { return GetDigest(j, v.host.boot_pcr_digest); }},
     {"boot_pcr_mask", true, [](ResultView& v, JsonValue j) { return GetUint(j, kPcrMaskLimit, v.host.boot_pcr_mask); }},
     {"pcr14", true, [](ResultView& v, JsonValue j) { return GetDigest(j, v.host.pcr14); }},
-    {"allowed_entries", true, [](ResultView& v, JsonValue j) { return GetUint(j, UINT32_MAX, v.host.allowed_entries); }},
+    {"allowed_entries", true,
+     [](ResultView& v, JsonValue j) { return GetUint(j, UINT32_MAX, v.host.allowed_entries); }},
 };
 
 bool GetHost(ResultView& view, JsonValue value) noexcept {
@@ -230,17 +249,21 @@ constexpr Member kClaims[] = {
     {"jti", true, [](ResultView& v, JsonValue j) { return GetTextNotEmpty(j, kClaimText, v.token_id); }},
     {"eat_nonce", true, [](ResultView& v, JsonValue j) { return GetDigest(j, v.server_nonce); }},
     {"cnf", true, [](ResultView& v, JsonValue j) { return ReadObject(j, kCnf, Others::kRefuse, v) == nullptr; }},
-    {"ear_verifier_id", true, [](ResultView& v, JsonValue j) { return ReadObject(j, kVerifierId, Others::kIgnore, v) == nullptr; }},
-    {"submods", true, [](ResultView& v, JsonValue j) { return ReadObject(j, kSubmodules, Others::kRefuse, v) == nullptr; }},
+    {"ear_verifier_id", true,
+     [](ResultView& v, JsonValue j) { return ReadObject(j, kVerifierId, Others::kIgnore, v) == nullptr; }},
+    {"submods", true,
+     [](ResultView& v, JsonValue j) { return ReadObject(j, kSubmodules, Others::kRefuse, v) == nullptr; }},
     {"assay.test", false, [](ResultView& v, JsonValue j) { return GetBool(j, v.test); }},
     {"assay.match", true, [](ResultView& v, JsonValue j) { return GetText(j, limits::kMatch, v.match); }},
     {"assay.reasons", true, [](ResultView& v, JsonValue j) { return GetReasons(j, v); }},
-    {"assay.device", true, [](ResultView& v, JsonValue j) { return ReadObject(j, kDevice, Others::kIgnore, v) == nullptr; }},
+    {"assay.device", true,
+     [](ResultView& v, JsonValue j) { return ReadObject(j, kDevice, Others::kIgnore, v) == nullptr; }},
     {"assay.caller", true, [](ResultView& v, JsonValue j) { return GetCaller(j, v.caller); }},
     {"assay.runtime_anchor", true, [](ResultView& v, JsonValue j) { return GetAnchor(j, v.anchor); }},
     {"assay.gate", true, [](ResultView& v, JsonValue j) { return GetGate(j, v.gate); }},
     {"assay.gate_policy", true, [](ResultView& v, JsonValue j) { return GetDigest(j, v.policy); }},
-    {"assay.gate_policy_version", true, [](ResultView& v, JsonValue j) { return GetUint(j, INT64_MAX, v.policy_version); }},
+    {"assay.gate_policy_version", true,
+     [](ResultView& v, JsonValue j) { return GetUint(j, INT64_MAX, v.policy_version); }},
     {"assay.next_attestation", true, [](ResultView& v, JsonValue j) { return GetTime(j, v.next_attestation); }},
     {"assay.host", false, GetHost},
     {"nbf", false, [](ResultView&, JsonValue) { return false; }},  // we never write it and would have to obey it
@@ -251,10 +274,12 @@ void WriteAppraisal(JsonWriter& out, const ResultClaims& claims) {
   out.Name("ear_status").String(TierName(claims.tier));
   if (std::any_of(std::begin(kVector), std::end(kVector), [&](const auto& m) { return claims.vector.*m.field != 0; })) {
     out.Name("ear_trustworthiness_vector").BeginObject();
-    for (const auto& m : kVector) if (claims.vector.*m.field != 0) out.Name(m.name).Int(claims.vector.*m.field);
+    for (const auto& m : kVector)
+      if (claims.vector.*m.field != 0) out.Name(m.name).Int(claims.vector.*m.field);
     out.EndObject();
   }
-  if (!claims.appraisal_policy.empty()) out.Name("ear_appraisal_policy_ids").BeginArray().String(claims.appraisal_policy).EndArray();
+  if (!claims.appraisal_policy.empty())
+    out.Name("ear_appraisal_policy_ids").BeginArray().String(claims.appraisal_policy).EndArray();
   out.EndObject().EndObject();
 }
 
@@ -263,7 +288,12 @@ void WriteHost(JsonWriter& out, const ResultClaims& claims) {
   out.Name("assay.host").BeginObject();
   out.Name("attester").String(ToBase64Url(claims.attester)).Name("aik").String(ToBase64Url(host.aik_spki));
   out.Name("aik_alg").String(SchemeName(host.aik_scheme));
-  out.Name("reset_count").Uint(host.reset_count).Name("restart_count").Uint(host.restart_count).Name("clock_ms").Uint(host.clock_ms);
+  out.Name("reset_count")
+      .Uint(host.reset_count)
+      .Name("restart_count")
+      .Uint(host.restart_count)
+      .Name("clock_ms")
+      .Uint(host.clock_ms);
   out.Name("boot_pcr_digest").String(ToBase64Url(host.boot_pcr_digest)).Name("boot_pcr_mask").Uint(host.boot_pcr_mask);
   out.Name("pcr14").String(ToBase64Url(host.pcr14)).Name("allowed_entries").Uint(host.allowed_entries).EndObject();
 }
@@ -277,8 +307,14 @@ void WriteOwn(JsonWriter& out, const ResultClaims& claims) {
   if (claims.previous_device_id) out.Name("previous").String(*claims.previous_device_id);
   out.Name("weak").Bool(claims.weak_device_id).EndObject();
   out.Name("assay.caller").String(claims.caller.measured ? ToBase64Url(claims.caller.executable) : kUnmeasured);
-  out.Name("assay.runtime_anchor").String(RuntimeAnchorName(claims.anchor)).Name("assay.gate").String(GateStateName(claims.gate));
-  out.Name("assay.gate_policy").String(ToBase64Url(claims.policy)).Name("assay.gate_policy_version").Uint(claims.policy_version);
+  out.Name("assay.runtime_anchor")
+      .String(RuntimeAnchorName(claims.anchor))
+      .Name("assay.gate")
+      .String(GateStateName(claims.gate));
+  out.Name("assay.gate_policy")
+      .String(ToBase64Url(claims.policy))
+      .Name("assay.gate_policy_version")
+      .Uint(claims.policy_version);
   out.Name("assay.next_attestation").Int(claims.next_attestation);
   if (claims.host_token) WriteHost(out, claims);
 }
@@ -299,11 +335,23 @@ HostTokenClaims CopyHost(const ResultView::Host& host) {
 
 std::string EncodeResultClaims(const ResultClaims& claims) {
   JsonWriter out;
-  out.BeginObject().Name("eat_profile").String(kEarProfile).Name("iss").String(claims.issuer).Name("aud").String(claims.audience);
+  out.BeginObject()
+      .Name("eat_profile")
+      .String(kEarProfile)
+      .Name("iss")
+      .String(claims.issuer)
+      .Name("aud")
+      .String(claims.audience);
   out.Name("iat").Int(claims.issued_at).Name("exp").Int(claims.expires_at).Name("jti").String(claims.token_id);
   out.Name("eat_nonce").String(ToBase64Url(claims.server_nonce));
   out.Name("cnf").BeginObject().Name(kCnfMember).String(ToBase64Url(claims.session_key_hash)).EndObject();
-  out.Name("ear_verifier_id").BeginObject().Name("developer").String(kDeveloper).Name("build").String(claims.verifier_build).EndObject();
+  out.Name("ear_verifier_id")
+      .BeginObject()
+      .Name("developer")
+      .String(kDeveloper)
+      .Name("build")
+      .String(claims.verifier_build)
+      .EndObject();
   WriteAppraisal(out, claims);
   WriteOwn(out, claims);
   out.EndObject();

@@ -48,15 +48,20 @@ std::string_view ExpectedAlgorithm(const Members& members) noexcept {
 // Adds one key. A key of a type or use that signs no token is skipped: a set may hold others (RFC 7517 section 5).
 Status AddKey(std::vector<KeySet::Entry>& entries, JsonValue jwk) {
   Members members;
-  if (!jwk.EachMember([&members](std::string_view name, JsonValue value) { return ReadMember(members, name, value); })) {
+  if (!jwk.EachMember(
+          [&members](std::string_view name, JsonValue value) { return ReadMember(members, name, value); })) {
     return MakeError(Code::kMalformed, "a key of the set is no object, repeats a member or has one of a wrong type");
   }
-  if (members.has_private) return MakeError(Code::kDenied, "the key set holds a private or secret key: publish public keys only");
+  if (members.has_private)
+    return MakeError(Code::kDenied, "the key set holds a private or secret key: publish public keys only");
   const std::string_view algorithm = ExpectedAlgorithm(members);
   if (algorithm.empty() || (!members.use.empty() && members.use != "sig")) return Ok();
-  if (!members.alg.empty() && members.alg != algorithm) return MakeError(Code::kMalformed, "a key's alg contradicts its type");
-  if (members.kid.empty() || members.kid.size() > kMaxKid) return MakeError(Code::kMalformed, "a key needs a kid of 1 to 128 characters");
-  for (const auto& entry : entries) if (entry.kid == members.kid) return MakeError(Code::kMalformed, "two keys share a kid");
+  if (!members.alg.empty() && members.alg != algorithm)
+    return MakeError(Code::kMalformed, "a key's alg contradicts its type");
+  if (members.kid.empty() || members.kid.size() > kMaxKid)
+    return MakeError(Code::kMalformed, "a key needs a kid of 1 to 128 characters");
+  for (const auto& entry : entries)
+    if (entry.kid == members.kid) return MakeError(Code::kMalformed, "two keys share a kid");
   if (entries.size() == kMaxKeys) return MakeError(Code::kLimit, "a key set holds at most 32 keys");
   ASSAY_TRY(PublicKey key, KeyOf(members));
   entries.push_back({std::string(members.kid), std::move(key)});
@@ -69,7 +74,14 @@ Result<JsonWriter> RequiredMembers(const PublicKey& key) {
   JsonWriter out;
   out.BeginObject();
   if (key.type() == KeyType::kP256) {
-    out.Name("crv").String("P-256").Name("kty").String("EC").Name("x").String(ToBase64Url(point.x)).Name("y").String(ToBase64Url(point.y));
+    out.Name("crv")
+        .String("P-256")
+        .Name("kty")
+        .String("EC")
+        .Name("x")
+        .String(ToBase64Url(point.x))
+        .Name("y")
+        .String(ToBase64Url(point.y));
   } else if (key.type() == KeyType::kEd25519) {
     out.Name("crv").String("Ed25519").Name("kty").String("OKP").Name("x").String(ToBase64Url(point.x));
   } else {
@@ -127,7 +139,8 @@ Result<KeySet> KeySet::ParseJwks(std::string_view json) {
 }
 
 const KeySet::Entry* KeySet::Find(std::string_view kid) const noexcept {
-  for (const auto& entry : entries_) if (entry.kid == kid) return &entry;
+  for (const auto& entry : entries_)
+    if (entry.kid == kid) return &entry;
   return nullptr;
 }
 

@@ -23,18 +23,24 @@ std::string_view AlgorithmOf(KeyType type) noexcept {
   return {};
 }
 
-struct Parts { std::string_view header, payload, signature, signed_text; };
+struct Parts {
+  std::string_view header, payload, signature, signed_text;
+};
 
 bool Split(std::string_view token, Parts& parts) noexcept {
   const std::size_t first = token.find('.');
   if (first == std::string_view::npos) return false;
   const std::size_t second = token.find('.', first + 1);
   if (second == std::string_view::npos || token.find('.', second + 1) != std::string_view::npos) return false;
-  parts = {token.substr(0, first), token.substr(first + 1, second - first - 1), token.substr(second + 1), token.substr(0, second)};
+  parts = {token.substr(0, first), token.substr(first + 1, second - first - 1), token.substr(second + 1),
+           token.substr(0, second)};
   return true;
 }
 
-struct Header { std::string_view alg, kid, typ; JwsFault fault = JwsFault::kNone; };
+struct Header {
+  std::string_view alg, kid, typ;
+  JwsFault fault = JwsFault::kNone;
+};
 
 bool ReadHeaderMember(Header& header, std::string_view name, JsonValue value) noexcept {
   const auto take = [&](std::string_view& field) {
@@ -46,7 +52,8 @@ bool ReadHeaderMember(Header& header, std::string_view name, JsonValue value) no
   if (name == "kid") return take(header.kid);
   if (name == "typ") return take(header.typ);
   if (name == "crit") header.fault = JwsFault::kCritical;
-  if (name == "jwk" || name == "jku" || name.substr(0, 3) == "x5c" || name.substr(0, 3) == "x5u" || name.substr(0, 3) == "x5t") {
+  if (name == "jwk" || name == "jku" || name.substr(0, 3) == "x5c" || name.substr(0, 3) == "x5u" ||
+      name.substr(0, 3) == "x5t") {
     header.fault = JwsFault::kEmbeddedKey;
   }
   return false;  // we write no other member and take none
@@ -82,12 +89,14 @@ std::string_view JwsFaultName(JwsFault fault) noexcept {
   std::abort();
 }
 
-Result<std::string> SignJws(const PrivateKey& key, std::string_view kid, std::string_view typ, std::string_view payload_json) {
+Result<std::string> SignJws(const PrivateKey& key, std::string_view kid, std::string_view typ,
+                            std::string_view payload_json) {
   const std::string_view algorithm = AlgorithmOf(key.type());
   if (algorithm.empty()) return MakeError(Code::kUnsupported, "tokens are signed with P-256 or Ed25519 keys");
   JsonWriter header;
   header.BeginObject().Name("alg").String(algorithm).Name("kid").String(kid).Name("typ").String(typ).EndObject();
-  if (header.text().size() > kHeaderText) return MakeError(Code::kLimit, "a token's header is over its limit: shorten the kid");
+  if (header.text().size() > kHeaderText)
+    return MakeError(Code::kLimit, "a token's header is over its limit: shorten the kid");
   std::string token = ToBase64Url(AsBytes(header.text())) + '.' + ToBase64Url(AsBytes(payload_json));
   const auto scheme = key.type() == KeyType::kP256 ? SignatureScheme::kEcdsaP256Sha256 : SignatureScheme::kEd25519;
   ASSAY_TRY(const Buffer signature, key.Sign(scheme, AsBytes(token)));
@@ -96,7 +105,8 @@ Result<std::string> SignJws(const PrivateKey& key, std::string_view kid, std::st
   return token;
 }
 
-JwsCheck VerifyJws(const KeySet& keys, std::string_view token, std::string_view expected_typ, MutableBytes scratch) noexcept {
+JwsCheck VerifyJws(const KeySet& keys, std::string_view token, std::string_view expected_typ,
+                   MutableBytes scratch) noexcept {
   const auto refuse = [](JwsFault fault) { return JwsCheck{fault, {}}; };
   Parts parts;
   if (token.size() > scratch.size() || !Split(token, parts)) return refuse(JwsFault::kMalformed);
@@ -113,7 +123,8 @@ JwsCheck VerifyJws(const KeySet& keys, std::string_view token, std::string_view 
   std::array<std::uint8_t, kSignatureSize> signature;
   const auto signature_size = FromBase64UrlInto(parts.signature, signature);
   if (!signature_size.ok() || *signature_size != kSignatureSize) return refuse(JwsFault::kSignature);
-  if (CheckSignature(entry->key, parts.signed_text, signature) != SignatureCheck::kValid) return refuse(JwsFault::kSignature);
+  if (CheckSignature(entry->key, parts.signed_text, signature) != SignatureCheck::kValid)
+    return refuse(JwsFault::kSignature);
   const auto payload_size = FromBase64UrlInto(parts.payload, scratch);
   if (!payload_size.ok()) return refuse(JwsFault::kMalformed);
   return {JwsFault::kNone, {AsText(Bytes(scratch).first(*payload_size)), entry->kid, expected_typ}};

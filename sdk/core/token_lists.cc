@@ -29,8 +29,10 @@ bool GetNumber(JsonValue value, std::int64_t& out) {
 
 }  // namespace
 
-Digest MakeServerNonce(Bytes title_key, std::string_view audience, std::string_view match, Bytes random16, const Digest& session_key_hash) {
-  if (random16.size() != kNonceRandom || audience.size() > limits::kAudience || match.size() > limits::kMatch) std::abort();
+Digest MakeServerNonce(Bytes title_key, std::string_view audience, std::string_view match, Bytes random16,
+                       const Digest& session_key_hash) {
+  if (random16.size() != kNonceRandom || audience.size() > limits::kAudience || match.size() > limits::kMatch)
+    std::abort();
   Writer sized;  // 0 | u16 size | audience | u16 size | match
   sized.U8(0);
   sized.PutU16Sized(AsBytes(audience));
@@ -42,9 +44,11 @@ Digest MakeServerNonce(Bytes title_key, std::string_view audience, std::string_v
   return nonce;
 }
 
-NonceCheck CheckServerNonce(Bytes title_key, std::string_view audience, std::string_view match, const Digest& nonce, const Digest& session_key_hash) {
+NonceCheck CheckServerNonce(Bytes title_key, std::string_view audience, std::string_view match, const Digest& nonce,
+                            const Digest& session_key_hash) {
   if (audience.size() > limits::kAudience || match.size() > limits::kMatch) return NonceCheck::kForeign;
-  const Digest expected = MakeServerNonce(title_key, audience, match, Bytes(nonce).first(kNonceRandom), session_key_hash);
+  const Digest expected =
+      MakeServerNonce(title_key, audience, match, Bytes(nonce).first(kNonceRandom), session_key_hash);
   return EqualConstantTime(expected, nonce) ? NonceCheck::kGenuine : NonceCheck::kForeign;
 }
 
@@ -75,7 +79,9 @@ Result<RevocationList> DecodeRevocationList(std::string_view payload) {
     return true;
   });
   if (!whole || seen != 31U || list.expires_at <= list.issued_at) {
-    return MakeError(Code::kMalformed, "a revocation list has iat, exp after it, number, token_ids and device_ids, each once and in their limits");
+    return MakeError(
+        Code::kMalformed,
+        "a revocation list has iat, exp after it, number, token_ids and device_ids, each once and in their limits");
   }
   list.number = static_cast<std::uint64_t>(number);
   return list;

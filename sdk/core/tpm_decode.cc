@@ -7,9 +7,9 @@
 namespace assay::tpm {
 namespace {
 
-constexpr std::size_t kMaxName = 68;        // nameAlg and SHA-512, or a handle
-constexpr std::size_t kMaxExtraData = 66;   // TPM2B_DATA: sizeof(TPMT_HA)
-constexpr std::size_t kMaxPcrSelect = 4;    // bytes of a PCR bitmap, IMPLEMENTATION_PCR up to 32
+constexpr std::size_t kMaxName = 68;       // nameAlg and SHA-512, or a handle
+constexpr std::size_t kMaxExtraData = 66;  // TPM2B_DATA: sizeof(TPMT_HA)
+constexpr std::size_t kMaxPcrSelect = 4;   // bytes of a PCR bitmap, IMPLEMENTATION_PCR up to 32
 constexpr std::size_t kMaxModulus = 512;
 constexpr std::size_t kMaxCoordinate = 66;
 constexpr std::size_t kP256Field = 32;
@@ -100,7 +100,8 @@ Result<Attest> DecodeAttest(Bytes encoded) {
       attest.qualified_name = in.TakeU16Sized(kMaxName);
       break;
     default:
-      if (in.ok()) return MakeError(Code::kUnsupported, "a TPMS_ATTEST of a type other than quote, creation and certify");
+      if (in.ok())
+        return MakeError(Code::kUnsupported, "a TPMS_ATTEST of a type other than quote, creation and certify");
   }
   ASSAY_CHECK_OK(in.Finish("a TPMS_ATTEST"));
   return attest;
@@ -119,7 +120,8 @@ Result<Signature> DecodeSignature(Bytes encoded) {
       signature.ecdsa_s = in.TakeU16Sized(kMaxCoordinate);
       break;
     default:
-      if (in.ok()) return MakeError(Code::kUnsupported, "a TPMT_SIGNATURE of a scheme other than RSASSA, RSAPSS and ECDSA");
+      if (in.ok())
+        return MakeError(Code::kUnsupported, "a TPMT_SIGNATURE of a scheme other than RSASSA, RSAPSS and ECDSA");
   }
   if (!IsHash(signature.hash)) in.Fail();
   ASSAY_CHECK_OK(in.Finish("a TPMT_SIGNATURE"));
@@ -141,7 +143,8 @@ Result<RawSignature> ToRaw(const Signature& signature) {
   RawSignature raw;
   const MutableBytes out(raw.bytes);
   if (signature.scheme != Alg::kEcdsa) {
-    if (signature.rsa.size() > raw.bytes.size()) return MakeError(Code::kMalformed, "an RSA signature is longer than 512 bytes");
+    if (signature.rsa.size() > raw.bytes.size())
+      return MakeError(Code::kMalformed, "an RSA signature is longer than 512 bytes");
     CopyBytes(signature.rsa, out.first(signature.rsa.size()));
     raw.size = signature.rsa.size();
     return raw;

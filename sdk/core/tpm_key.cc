@@ -27,10 +27,17 @@ const EVP_MD* MdOf(Alg hash) noexcept {
   }
 }
 
-struct Need { std::uint32_t bit; const char* name; };
-constexpr Need kRequired[] = {{attr::kRestricted, "restricted"}, {attr::kFixedTpm, "fixedTPM"}, {attr::kFixedParent, "fixedParent"},
-                              {attr::kSensitiveDataOrigin, "sensitiveDataOrigin"}, {attr::kSignEncrypt, "sign"}};
-constexpr Need kForbidden[] = {{attr::kDecrypt, "decrypt"}, {attr::kEncryptedDuplication, "encryptedDuplication"}, {attr::kX509Sign, "x509sign"}};
+struct Need {
+  std::uint32_t bit;
+  const char* name;
+};
+constexpr Need kRequired[] = {{attr::kRestricted, "restricted"},
+                              {attr::kFixedTpm, "fixedTPM"},
+                              {attr::kFixedParent, "fixedParent"},
+                              {attr::kSensitiveDataOrigin, "sensitiveDataOrigin"},
+                              {attr::kSignEncrypt, "sign"}};
+constexpr Need kForbidden[] = {
+    {attr::kDecrypt, "decrypt"}, {attr::kEncryptedDuplication, "encryptedDuplication"}, {attr::kX509Sign, "x509sign"}};
 
 Error Wrong(std::string what) { return MakeError(Code::kDenied, "the attestation key " + what); }
 
@@ -38,12 +45,15 @@ Error Wrong(std::string what) { return MakeError(Code::kDenied, "the attestation
 
 Result<PublicKey> KeyOf(const PublicArea& area) {
   if (area.type == Alg::kRsa) {
-    if (area.rsa_modulus.size() * 8 != area.key_bits) return MakeError(Code::kMalformed, "an RSA modulus is not as long as keyBits says");
+    if (area.rsa_modulus.size() * 8 != area.key_bits)
+      return MakeError(Code::kMalformed, "an RSA modulus is not as long as keyBits says");
     return PublicKey::FromRsa(area.rsa_modulus, area.exponent == 0 ? kDefaultExponent : area.exponent);
   }
   const std::size_t field = area.curve == kCurveP256 ? 32 : 48;
-  if (area.curve != kCurveP256 && area.curve != kCurveP384) return MakeError(Code::kUnsupported, "an ECC key is on another curve than P-256 and P-384");
-  if (area.ecc_x.size() > field || area.ecc_y.size() > field) return MakeError(Code::kMalformed, "an ECC coordinate is longer than its field");
+  if (area.curve != kCurveP256 && area.curve != kCurveP384)
+    return MakeError(Code::kUnsupported, "an ECC key is on another curve than P-256 and P-384");
+  if (area.ecc_x.size() > field || area.ecc_y.size() > field)
+    return MakeError(Code::kMalformed, "an ECC coordinate is longer than its field");
   const Buffer x = Padded(area.ecc_x, field);
   const Buffer y = Padded(area.ecc_y, field);
   return area.curve == kCurveP256 ? PublicKey::FromP256(x, y) : PublicKey::FromP384(x, y);
@@ -57,15 +67,19 @@ Result<Buffer> ObjectName(Bytes public_area) {
   out.U16Be(static_cast<std::uint16_t>(area.name_alg));
   std::array<std::uint8_t, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
-  if (EVP_Digest(public_area.data(), public_area.size(), digest.data(), &size, md, nullptr) != 1) return MakeError(Code::kCrypto, OpenSslErrorText());
+  if (EVP_Digest(public_area.data(), public_area.size(), digest.data(), &size, md, nullptr) != 1)
+    return MakeError(Code::kCrypto, OpenSslErrorText());
   out.Put(Bytes(digest).first(size));
   return std::move(out).Take();
 }
 
 Result<AikScheme> CheckAikArea(const PublicArea& area) {
-  for (const auto& need : kRequired) if ((area.attributes & need.bit) == 0) return Wrong(std::string("is not ") + need.name);
-  for (const auto& bad : kForbidden) if ((area.attributes & bad.bit) != 0) return Wrong(std::string("must not be ") + bad.name);
-  if (area.name_alg != Alg::kSha256) return Wrong("has the name algorithm " + AlgName(area.name_alg) + ", sha256 is asked");
+  for (const auto& need : kRequired)
+    if ((area.attributes & need.bit) == 0) return Wrong(std::string("is not ") + need.name);
+  for (const auto& bad : kForbidden)
+    if ((area.attributes & bad.bit) != 0) return Wrong(std::string("must not be ") + bad.name);
+  if (area.name_alg != Alg::kSha256)
+    return Wrong("has the name algorithm " + AlgName(area.name_alg) + ", sha256 is asked");
   if (area.symmetric != Alg::kNull) return Wrong("names a symmetric algorithm");
   if (area.scheme_hash != Alg::kSha256) return Wrong("signs over " + AlgName(area.scheme_hash) + ", sha256 is asked");
   if (area.type == Alg::kRsa) {

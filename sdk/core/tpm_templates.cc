@@ -13,21 +13,24 @@ constexpr std::size_t kRsaBytes = 256;
 constexpr std::size_t kP256Field = 32;
 
 // Profile section B.3.3, B.3.4: low range, administered by policy; B.4: high range, with a password as well.
-constexpr std::uint32_t kEkLow = attr::kFixedTpm | attr::kFixedParent | attr::kSensitiveDataOrigin | attr::kAdminWithPolicy |
-                                 attr::kRestricted | attr::kDecrypt;
+constexpr std::uint32_t kEkLow = attr::kFixedTpm | attr::kFixedParent | attr::kSensitiveDataOrigin |
+                                 attr::kAdminWithPolicy | attr::kRestricted | attr::kDecrypt;
 constexpr std::uint32_t kEkHigh = kEkLow | attr::kUserWithAuth;
-constexpr std::uint32_t kAik = attr::kFixedTpm | attr::kFixedParent | attr::kSensitiveDataOrigin | attr::kUserWithAuth | attr::kNoDa |
-                               attr::kRestricted | attr::kSignEncrypt;
+constexpr std::uint32_t kAik = attr::kFixedTpm | attr::kFixedParent | attr::kSensitiveDataOrigin | attr::kUserWithAuth |
+                               attr::kNoDa | attr::kRestricted | attr::kSignEncrypt;
 
 // TPM2_PolicySecret(TPM_RH_ENDORSEMENT), section B.6.2.
-constexpr std::array<std::uint8_t, 32> kPolicyA = {0x83, 0x71, 0x97, 0x67, 0x44, 0x84, 0xB3, 0xF8, 0x1A, 0x90, 0xCC, 0x8D, 0x46, 0xA5, 0xD7, 0x24,
-                                                   0xFD, 0x52, 0xD7, 0x6E, 0x06, 0x52, 0x0B, 0x64, 0xF2, 0xA1, 0xDA, 0x1B, 0x33, 0x14, 0x69, 0xAA};
+constexpr std::array<std::uint8_t, 32> kPolicyA = {0x83, 0x71, 0x97, 0x67, 0x44, 0x84, 0xB3, 0xF8, 0x1A, 0x90, 0xCC,
+                                                   0x8D, 0x46, 0xA5, 0xD7, 0x24, 0xFD, 0x52, 0xD7, 0x6E, 0x06, 0x52,
+                                                   0x0B, 0x64, 0xF2, 0xA1, 0xDA, 0x1B, 0x33, 0x14, 0x69, 0xAA};
 // PolicyOR of PolicyA and PolicyC, sections B.6.3 and B.6.5, with SHA-256 and SHA-384.
-constexpr std::array<std::uint8_t, 32> kPolicyB256 = {0xCA, 0x3D, 0x0A, 0x99, 0xA2, 0xB9, 0x39, 0x06, 0xF7, 0xA3, 0x34, 0x24, 0x14, 0xEF, 0xCF, 0xB3,
-                                                      0xA3, 0x85, 0xD4, 0x4C, 0xD1, 0xFD, 0x45, 0x90, 0x89, 0xD1, 0x9B, 0x50, 0x71, 0xC0, 0xB7, 0xA0};
-constexpr std::array<std::uint8_t, 48> kPolicyB384 = {0xB2, 0x6E, 0x7D, 0x28, 0xD1, 0x1A, 0x50, 0xBC, 0x53, 0xD8, 0x82, 0xBC, 0xF5, 0xFD, 0x3A, 0x1A,
-                                                      0x07, 0x41, 0x48, 0xBB, 0x35, 0xD3, 0xB4, 0xE4, 0xCB, 0x1C, 0x0A, 0xD9, 0xBD, 0xE4, 0x19, 0xCA,
-                                                      0xCB, 0x47, 0xBA, 0x09, 0x69, 0x96, 0x46, 0x15, 0x0F, 0x9F, 0xC0, 0x00, 0xF3, 0xF8, 0x0E, 0x12};
+constexpr std::array<std::uint8_t, 32> kPolicyB256 = {0xCA, 0x3D, 0x0A, 0x99, 0xA2, 0xB9, 0x39, 0x06, 0xF7, 0xA3, 0x34,
+                                                      0x24, 0x14, 0xEF, 0xCF, 0xB3, 0xA3, 0x85, 0xD4, 0x4C, 0xD1, 0xFD,
+                                                      0x45, 0x90, 0x89, 0xD1, 0x9B, 0x50, 0x71, 0xC0, 0xB7, 0xA0};
+constexpr std::array<std::uint8_t, 48> kPolicyB384 = {
+    0xB2, 0x6E, 0x7D, 0x28, 0xD1, 0x1A, 0x50, 0xBC, 0x53, 0xD8, 0x82, 0xBC, 0xF5, 0xFD, 0x3A, 0x1A,
+    0x07, 0x41, 0x48, 0xBB, 0x35, 0xD3, 0xB4, 0xE4, 0xCB, 0x1C, 0x0A, 0xD9, 0xBD, 0xE4, 0x19, 0xCA,
+    0xCB, 0x47, 0xBA, 0x09, 0x69, 0x96, 0x46, 0x15, 0x0F, 0x9F, 0xC0, 0x00, 0xF3, 0xF8, 0x0E, 0x12};
 
 struct EkShape {
   bool rsa;
@@ -86,7 +89,8 @@ Buffer EkTemplate(EkKind kind) {
 Result<Buffer> EkPublicArea(EkKind kind, const PublicKey& key) {
   const EkShape shape = ShapeOf(kind);
   const KeyType wanted = shape.rsa ? KeyType::kRsa2048 : shape.curve == kCurveP256 ? KeyType::kP256 : KeyType::kP384;
-  if (key.type() != wanted) return MakeError(Code::kMalformed, "the endorsement key is of another type than its template");
+  if (key.type() != wanted)
+    return MakeError(Code::kMalformed, "the endorsement key is of another type than its template");
   Writer out(512);
   PutEk(out, shape);
   if (shape.rsa) {
@@ -148,7 +152,8 @@ Buffer EncodePcrSelections(const PcrSelections& selections) {
   for (std::size_t i = 0; i < selections.count; ++i) {
     Put(out, selections.items[i].hash);
     out.U8(limits::kPcrs / 8);
-    for (unsigned byte = 0; byte < limits::kPcrs / 8; ++byte) out.U8(static_cast<std::uint8_t>(selections.items[i].mask >> (8 * byte)));
+    for (unsigned byte = 0; byte < limits::kPcrs / 8; ++byte)
+      out.U8(static_cast<std::uint8_t>(selections.items[i].mask >> (8 * byte)));
   }
   return std::move(out).Take();
 }

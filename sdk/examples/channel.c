@@ -80,12 +80,14 @@ static X509* self_sign(EVP_PKEY* key) {
   X509* certificate = X509_new();
   if (certificate == NULL) return NULL;
   X509_NAME* name = X509_get_subject_name(certificate);
-  const int made = X509_set_version(certificate, X509_VERSION_3) == 1 && ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1) == 1 &&
-                   X509_gmtime_adj(X509_getm_notBefore(certificate), -CERTIFICATE_SECONDS) != NULL &&
-                   X509_gmtime_adj(X509_getm_notAfter(certificate), CERTIFICATE_SECONDS) != NULL &&
-                   X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char*)"assay example", -1, -1, 0) == 1 &&
-                   X509_set_issuer_name(certificate, name) == 1 && X509_set_pubkey(certificate, key) == 1 &&
-                   X509_sign(certificate, key, EVP_sha256()) > 0;
+  const int made =
+      X509_set_version(certificate, X509_VERSION_3) == 1 &&
+      ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1) == 1 &&
+      X509_gmtime_adj(X509_getm_notBefore(certificate), -CERTIFICATE_SECONDS) != NULL &&
+      X509_gmtime_adj(X509_getm_notAfter(certificate), CERTIFICATE_SECONDS) != NULL &&
+      X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char*)"assay example", -1, -1, 0) == 1 &&
+      X509_set_issuer_name(certificate, name) == 1 && X509_set_pubkey(certificate, key) == 1 &&
+      X509_sign(certificate, key, EVP_sha256()) > 0;
   if (made) return certificate;
   X509_free(certificate);
   return NULL;
@@ -121,14 +123,16 @@ int send_frame(SSL* ssl, const void* data, size_t size) {
   if (size > MAX_FRAME) return complain("frame", "is too long");
   for (size_t i = 0; i < 4; ++i) frame[i] = (uint8_t)(size >> (8 * i));
   if (size > 0) memcpy(frame + 4, data, size);
-  if (SSL_write_ex(ssl, frame, size + 4, &sent) != 1 || sent != size + 4) return complain("peer", "cannot be written to");
+  if (SSL_write_ex(ssl, frame, size + 4, &sent) != 1 || sent != size + 4)
+    return complain("peer", "cannot be written to");
   return 0;
 }
 
 static int receive_all(SSL* ssl, uint8_t* data, size_t size) {
   size_t got = 0;
   for (size_t done = 0; done < size; done += got) {
-    if (SSL_read_ex(ssl, data + done, size - done, &got) != 1) return complain("peer", "closed the connection or is too slow");
+    if (SSL_read_ex(ssl, data + done, size - done, &got) != 1)
+      return complain("peer", "closed the connection or is too slow");
   }
   return 0;
 }
@@ -148,8 +152,12 @@ int64_t now_ms(void) {
 }
 
 int set_deadline(int fd, unsigned milliseconds) {
-  const struct timeval limit = {.tv_sec = (time_t)(milliseconds / 1000), .tv_usec = (suseconds_t)(milliseconds % 1000 * 1000)};
-  return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) == 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) == 0 ? 0 : -1;
+  const struct timeval limit = {.tv_sec = (time_t)(milliseconds / 1000),
+                                .tv_usec = (suseconds_t)(milliseconds % 1000 * 1000)};
+  return setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) == 0 &&
+                 setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) == 0
+             ? 0
+             : -1;
 }
 
 char* read_file(const char* path, size_t* size) {

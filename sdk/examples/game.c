@@ -33,7 +33,8 @@ struct request {
 static const char usage[] =
     "game: an example that joins game-server with tokens of the agent on this machine.\n"
     "  --port N                    where game-server listens on 127.0.0.1 (required)\n"
-    "  --agent-socket PATH         the agent's socket (default: " ASSAY_DEFAULT_SOCKET ")\n"
+    "  --agent-socket PATH         the agent's socket (default: " ASSAY_DEFAULT_SOCKET
+    ")\n"
     "  --key FILE                  this player's key (PEM; made when missing; default: one for this run)\n"
     "  --server-key-hash HEX       leave unless the server's key has this SHA-256 (of its SubjectPublicKeyInfo);\n"
     "                              without it the server is not authenticated\n"
@@ -45,13 +46,17 @@ static const char usage[] =
     "Prints one line of JSON. Exit: 0 the server accepted, 1 it refused, 2 something failed.\n";
 
 static int parse(int argc, char** argv, struct arguments* args) {
-  static const struct option options[] = {
-      {"port", required_argument, NULL, 'p'},          {"agent-socket", required_argument, NULL, 'a'},
-      {"key", required_argument, NULL, 'k'},           {"server-key-hash", required_argument, NULL, 'S'},
-      {"deadline", required_argument, NULL, 'd'},      {"save-token", required_argument, NULL, 's'},
-      {"present-token", required_argument, NULL, 'P'}, {"session-key-hash-from", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},                {"version", no_argument, NULL, 'v'},
-      {NULL, 0, NULL, 0}};
+  static const struct option options[] = {{"port", required_argument, NULL, 'p'},
+                                          {"agent-socket", required_argument, NULL, 'a'},
+                                          {"key", required_argument, NULL, 'k'},
+                                          {"server-key-hash", required_argument, NULL, 'S'},
+                                          {"deadline", required_argument, NULL, 'd'},
+                                          {"save-token", required_argument, NULL, 's'},
+                                          {"present-token", required_argument, NULL, 'P'},
+                                          {"session-key-hash-from", required_argument, NULL, 'o'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'v'},
+                                          {NULL, 0, NULL, 0}};
   for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
     switch (c) {
       case 'p': args->port = (unsigned)strtoul(optarg, NULL, 10); break;
@@ -67,14 +72,17 @@ static int parse(int argc, char** argv, struct arguments* args) {
       default: return -1;
     }
   }
-  if (args->port == 0 || args->port > 65535 || args->deadline_ms == 0 || optind != argc) return complain("game", "--port is required; see --help");
+  if (args->port == 0 || args->port > 65535 || args->deadline_ms == 0 || optind != argc)
+    return complain("game", "--port is required; see --help");
   return 0;
 }
 
 static int connect_loopback(unsigned port, unsigned deadline_ms) {
-  const struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  const struct sockaddr_in address = {
+      .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  if (fd < 0 || set_deadline(fd, deadline_ms) != 0 || connect(fd, (const struct sockaddr*)&address, sizeof(address)) != 0) {
+  if (fd < 0 || set_deadline(fd, deadline_ms) != 0 ||
+      connect(fd, (const struct sockaddr*)&address, sizeof(address)) != 0) {
     return complain("game", "no server listens on that port");
   }
   return fd;
@@ -83,8 +91,10 @@ static int connect_loopback(unsigned port, unsigned deadline_ms) {
 static int check_server(SSL* ssl, const char* expected) {
   uint8_t wanted[HASH_SIZE], found[HASH_SIZE];
   if (expected == NULL) return 0;
-  if (from_hex(expected, wanted, sizeof(wanted)) != 0) return complain("--server-key-hash", "takes 64 hexadecimal digits");
-  if (peer_key_hash(ssl, found) != 0 || memcmp(wanted, found, sizeof(found)) != 0) return complain("game", "the server has another key");
+  if (from_hex(expected, wanted, sizeof(wanted)) != 0)
+    return complain("--server-key-hash", "takes 64 hexadecimal digits");
+  if (peer_key_hash(ssl, found) != 0 || memcmp(wanted, found, sizeof(found)) != 0)
+    return complain("game", "the server has another key");
   return 0;
 }
 
@@ -96,7 +106,8 @@ static int receive_request(SSL* ssl, struct request* request) {
   const uint8_t* end = message + size;
   const uint8_t* match = memchr(message, 0, size);
   const uint8_t* nonce = match == NULL ? NULL : memchr(match + 1, 0, (size_t)(end - match - 1));
-  if (nonce == NULL || end - nonce - 1 != HASH_SIZE || match - message > ASSAY_MAX_AUDIENCE || nonce - match - 1 > ASSAY_MAX_MATCH) {
+  if (nonce == NULL || end - nonce - 1 != HASH_SIZE || match - message > ASSAY_MAX_AUDIENCE ||
+      nonce - match - 1 > ASSAY_MAX_MATCH) {
     return complain("game", "the server's request does not parse");
   }
   memcpy(request->audience, message, (size_t)(match - message) + 1);
@@ -117,7 +128,8 @@ static int explain(assay_code code, const assay_error* error) {
   return -1;
 }
 
-static int own_token(const struct arguments* args, const assay_client* agent, const struct request* request, const uint8_t hash[HASH_SIZE], char* token, size_t* size) {
+static int own_token(const struct arguments* args, const assay_client* agent, const struct request* request,
+                     const uint8_t hash[HASH_SIZE], char* token, size_t* size) {
   const assay_result_request ask = {sizeof(ask), request->audience, request->match, request->nonce, hash};
   assay_error error;
   const assay_code code = assay_client_result_token(agent, &ask, token, size, args->deadline_ms, &error);
@@ -138,9 +150,11 @@ static int kept_token(const char* path, char* token, size_t* size) {
 }
 
 /* The server's next frame is a nonce of 32 bytes, or its verdict: a shorter word. */
-static int answer_host_nonce(SSL* ssl, const struct arguments* args, const assay_client* agent, const struct request* request, const uint8_t hash[HASH_SIZE],
+static int answer_host_nonce(SSL* ssl, const struct arguments* args, const assay_client* agent,
+                             const struct request* request, const uint8_t hash[HASH_SIZE],
                              const uint8_t nonce[HASH_SIZE]) {
-  const assay_host_request ask = {.struct_size = sizeof(ask), .audience = request->audience, .server_nonce = nonce, .session_key_hash = hash};
+  const assay_host_request ask = {
+      .struct_size = sizeof(ask), .audience = request->audience, .server_nonce = nonce, .session_key_hash = hash};
   uint8_t token[ASSAY_MAX_TOKEN];
   size_t size = sizeof(token);
   assay_error error;
@@ -156,10 +170,15 @@ static int join(SSL* ssl, const struct arguments* args, const assay_client* agen
   uint8_t answer[64];
   size_t answer_size = 0;
   if (receive_request(ssl, &request) != 0) return FAILED;
-  const int got = args->present_token != NULL ? kept_token(args->present_token, token, &size) : own_token(args, agent, &request, hash, token, &size);
-  if (got != 0 || send_frame(ssl, token, size) != 0 || receive_frame(ssl, answer, sizeof(answer) - 1, &answer_size) != 0) return FAILED;
+  const int got = args->present_token != NULL ? kept_token(args->present_token, token, &size)
+                                              : own_token(args, agent, &request, hash, token, &size);
+  if (got != 0 || send_frame(ssl, token, size) != 0 ||
+      receive_frame(ssl, answer, sizeof(answer) - 1, &answer_size) != 0)
+    return FAILED;
   if (answer_size == HASH_SIZE) {
-    if (answer_host_nonce(ssl, args, agent, &request, hash, answer) != 0 || receive_frame(ssl, answer, sizeof(answer) - 1, &answer_size) != 0) return FAILED;
+    if (answer_host_nonce(ssl, args, agent, &request, hash, answer) != 0 ||
+        receive_frame(ssl, answer, sizeof(answer) - 1, &answer_size) != 0)
+      return FAILED;
   }
   answer[answer_size] = 0;
   const int accepted = strcmp((const char*)answer, "ok") == 0;

@@ -54,15 +54,15 @@ static const char usage[] =
 
 static int parse(int argc, char** argv, struct arguments* args) {
   static const struct option options[] = {
-      {"jwks", required_argument, NULL, 'j'},        {"issuer", required_argument, NULL, 'i'},
-      {"audience", required_argument, NULL, 'a'},    {"title-key", required_argument, NULL, 't'},
-      {"match", required_argument, NULL, 'm'},       {"revocations", required_argument, NULL, 'r'},
-      {"port", required_argument, NULL, 'p'},        {"port-file", required_argument, NULL, 'P'},
-      {"key", required_argument, NULL, 'k'},         {"timeout", required_argument, NULL, 'T'},
-      {"no-host-token", no_argument, NULL, 'H'},     {"warning", no_argument, NULL, 'w'},
-      {"allow-test", no_argument, NULL, 'A'},        {"save-nonce", required_argument, NULL, 's'},
-      {"nonce-from", required_argument, NULL, 'n'},  {"help", no_argument, NULL, 'h'},
-      {"version", no_argument, NULL, 'v'},           {NULL, 0, NULL, 0}};
+      {"jwks", required_argument, NULL, 'j'},       {"issuer", required_argument, NULL, 'i'},
+      {"audience", required_argument, NULL, 'a'},   {"title-key", required_argument, NULL, 't'},
+      {"match", required_argument, NULL, 'm'},      {"revocations", required_argument, NULL, 'r'},
+      {"port", required_argument, NULL, 'p'},       {"port-file", required_argument, NULL, 'P'},
+      {"key", required_argument, NULL, 'k'},        {"timeout", required_argument, NULL, 'T'},
+      {"no-host-token", no_argument, NULL, 'H'},    {"warning", no_argument, NULL, 'w'},
+      {"allow-test", no_argument, NULL, 'A'},       {"save-nonce", required_argument, NULL, 's'},
+      {"nonce-from", required_argument, NULL, 'n'}, {"help", no_argument, NULL, 'h'},
+      {"version", no_argument, NULL, 'v'},          {NULL, 0, NULL, 0}};
   for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
     switch (c) {
       case 'j': args->jwks = optarg; break;
@@ -85,7 +85,8 @@ static int parse(int argc, char** argv, struct arguments* args) {
       default: return -1;
     }
   }
-  if (args->jwks == NULL || args->issuer == NULL || args->audience == NULL || args->title_key == NULL || optind != argc || args->port > 65535) {
+  if (args->jwks == NULL || args->issuer == NULL || args->audience == NULL || args->title_key == NULL ||
+      optind != argc || args->port > 65535) {
     return complain("game-server", "--jwks, --issuer, --audience and --title-key are required; see --help");
   }
   return 0;
@@ -112,12 +113,14 @@ static int load_revocations(const assay_keyset* keys, const char* path, assay_re
 }
 
 static int listen_loopback(unsigned port, const char* port_file) {
-  struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  struct sockaddr_in address = {
+      .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
   socklen_t size = sizeof(address);
   const int on = 1;
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 || bind(fd, (const struct sockaddr*)&address, size) != 0 ||
-      listen(fd, 8) != 0 || getsockname(fd, (struct sockaddr*)&address, &size) != 0) {
+  if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+      bind(fd, (const struct sockaddr*)&address, size) != 0 || listen(fd, 8) != 0 ||
+      getsockname(fd, (struct sockaddr*)&address, &size) != 0) {
     return complain("game-server", "cannot listen on that port");
   }
   char text[16];
@@ -127,7 +130,8 @@ static int listen_loopback(unsigned port, const char* port_file) {
 }
 
 /* The nonce binds title, match and this very channel, so that the verifier knows that this server asked. */
-static int make_nonce(const struct arguments* args, const struct verdict* verdict, uint8_t nonce[HASH_SIZE], int64_t* issued_ms) {
+static int make_nonce(const struct arguments* args, const struct verdict* verdict, uint8_t nonce[HASH_SIZE],
+                      int64_t* issued_ms) {
   uint8_t title_key[HASH_SIZE];
   size_t size = 0;
   char* text = read_file(args->title_key, &size);
@@ -135,7 +139,9 @@ static int make_nonce(const struct arguments* args, const struct verdict* verdic
   free(text);
   if (!read) return complain(args->title_key, "holds no 64 hexadecimal digits");
   *issued_ms = now_ms();
-  if (assay_make_server_nonce(title_key, sizeof(title_key), args->audience, args->match, verdict->channel, nonce) != ASSAY_OK) return -1;
+  if (assay_make_server_nonce(title_key, sizeof(title_key), args->audience, args->match, verdict->channel, nonce) !=
+      ASSAY_OK)
+    return -1;
   if (args->nonce_from != NULL) {
     text = read_file(args->nonce_from, &size);
     const int kept = text != NULL && size > 65 && from_hex(text, nonce, HASH_SIZE) == 0;
@@ -157,7 +163,8 @@ static int send_request(SSL* ssl, const struct arguments* args, const uint8_t no
   char message[ASSAY_MAX_AUDIENCE + ASSAY_MAX_MATCH + 2 + HASH_SIZE];
   const size_t audience = strlen(args->audience) + 1;
   const size_t match = strlen(args->match) + 1;
-  if (audience > ASSAY_MAX_AUDIENCE + 1 || match > ASSAY_MAX_MATCH + 1) return complain("game-server", "audience or match is too long");
+  if (audience > ASSAY_MAX_AUDIENCE + 1 || match > ASSAY_MAX_MATCH + 1)
+    return complain("game-server", "audience or match is too long");
   memcpy(message, args->audience, audience);
   memcpy(message + audience, args->match, match);
   memcpy(message + audience + match, nonce, HASH_SIZE);
@@ -171,8 +178,8 @@ static int check_result(SSL* ssl, const struct arguments* args, const assay_keys
   assay_result_options options = {.struct_size = sizeof(options)};
   assay_revocations* revocations = NULL;
   if (load_revocations(keys, args->revocations, &revocations) != 0) return -1;
-  int done = make_nonce(args, verdict, nonce, &options.nonce_issued_at_ms) == 0 && send_request(ssl, args, nonce) == 0 &&
-             receive_frame(ssl, token, sizeof(token), &size) == 0;
+  int done = make_nonce(args, verdict, nonce, &options.nonce_issued_at_ms) == 0 &&
+             send_request(ssl, args, nonce) == 0 && receive_frame(ssl, token, sizeof(token), &size) == 0;
   if (done) {
     options.issuer = args->issuer;
     options.audience = args->audience;
@@ -198,7 +205,8 @@ static int check_host(SSL* ssl, struct verdict* verdict) {
   verdict->host_asked = 1;
   verdict->host_code = assay_result_prepare_host_tokens(&verdict->result, &attester);
   if (verdict->host_code != ASSAY_OK) return 0;
-  assay_host_token_options options = {.struct_size = sizeof(options), .server_nonce = nonce, .session_key_hash = verdict->channel};
+  assay_host_token_options options = {
+      .struct_size = sizeof(options), .server_nonce = nonce, .session_key_hash = verdict->channel};
   options.nonce_issued_at_ms = now_ms();
   const int done = RAND_bytes(nonce, sizeof(nonce)) == 1 && send_frame(ssl, nonce, sizeof(nonce)) == 0 &&
                    receive_frame(ssl, token, sizeof(token), &size) == 0;
@@ -229,7 +237,8 @@ static void print_verdict(const struct verdict* v, int accepted) {
   const assay_code code = v->code != ASSAY_OK ? v->code : v->host_code;
   printf("{\"accepted\":%s,\"code\":\"%s\",\"text\":", accepted ? "true" : "false", assay_code_name(code));
   print_json_text(assay_code_text(code));
-  printf(",\"result_token\":\"%s\",\"host_token\":\"%s\"", assay_code_name(v->code), v->host_asked ? assay_code_name(v->host_code) : "not_asked");
+  printf(",\"result_token\":\"%s\",\"host_token\":\"%s\"", assay_code_name(v->code),
+         v->host_asked ? assay_code_name(v->host_code) : "not_asked");
   print_hex_field("session_key_hash", v->channel);
   if (v->code == ASSAY_OK || v->code == ASSAY_E_TIER) {
     printf(",\"tier\":\"%s\",\"device_id\":", tier_name(r->tier));
@@ -237,7 +246,8 @@ static void print_verdict(const struct verdict* v, int accepted) {
     printf(",\"weak_device_id\":%s,\"test\":%s", r->weak_device_id ? "true" : "false", r->test ? "true" : "false");
     if (r->caller_measured) print_hex_field("caller", r->caller_digest);
     else printf(",\"caller\":\"unmeasured\"");
-    printf(",\"runtime_anchor\":\"%s\",\"gate\":\"%s\"", r->runtime_anchor == ASSAY_ANCHOR_MEASURED ? "measured" : "self_reported", gates[r->gate]);
+    printf(",\"runtime_anchor\":\"%s\",\"gate\":\"%s\"",
+           r->runtime_anchor == ASSAY_ANCHOR_MEASURED ? "measured" : "self_reported", gates[r->gate]);
     printf(",\"expires\":%lld,\"reasons\":[", (long long)r->expires_at_s);
     for (uint32_t i = 0; i < r->reason_count; ++i) {
       if (i > 0) putchar(',');
@@ -257,7 +267,8 @@ static int serve_player(SSL* ssl, const struct arguments* args, const assay_keys
   const int accepted = verdict.code == ASSAY_OK && verdict.host_code == ASSAY_OK;
   print_verdict(&verdict, accepted);
   const assay_code code = verdict.code != ASSAY_OK ? verdict.code : verdict.host_code;
-  (void)send_frame(ssl, assay_code_name(code), strlen(assay_code_name(code))); /* the last frame is no nonce but a word */
+  (void)send_frame(ssl, assay_code_name(code),
+                   strlen(assay_code_name(code))); /* the last frame is no nonce but a word */
   (void)SSL_shutdown(ssl);
   return accepted ? ACCEPTED : REFUSED;
 }
@@ -270,14 +281,16 @@ static int run(const struct arguments* args, const assay_keyset* keys, SSL_CTX* 
   if (player < 0) return complain("game-server", "no player came in time"), FAILED;
   SSL* ssl = SSL_new(tls);
   int outcome = FAILED;
-  if (ssl != NULL && set_deadline(player, args->timeout_ms) == 0 && SSL_set_fd(ssl, player) == 1) outcome = serve_player(ssl, args, keys);
+  if (ssl != NULL && set_deadline(player, args->timeout_ms) == 0 && SSL_set_fd(ssl, player) == 1)
+    outcome = serve_player(ssl, args, keys);
   SSL_free(ssl);
   close(player);
   return outcome;
 }
 
 int main(int argc, char** argv) {
-  struct arguments args = {.match = "match-1", .timeout_ms = 30000, .host_token = 1, .worst_tier = ASSAY_TIER_AFFIRMING};
+  struct arguments args = {
+      .match = "match-1", .timeout_ms = 30000, .host_token = 1, .worst_tier = ASSAY_TIER_AFFIRMING};
   if (parse(argc, argv, &args) != 0) return FAILED;
   signal(SIGPIPE, SIG_IGN);
   assay_keyset* keys = load_keys(args.jwks);

@@ -23,10 +23,14 @@ namespace {
 using Addresses = Handle<addrinfo, freeaddrinfo>;
 
 Error SocketError(const std::string& what, int number) {
-  return MakeError(number == ETIMEDOUT ? Code::kTimeout : Code::kUnavailable, what + ": " + std::strerror(number), static_cast<std::uint32_t>(number));
+  return MakeError(number == ETIMEDOUT ? Code::kTimeout : Code::kUnavailable, what + ": " + std::strerror(number),
+                   static_cast<std::uint32_t>(number));
 }
 
-struct LookupResult { int error = 0; Addresses addresses; };
+struct LookupResult {
+  int error = 0;
+  Addresses addresses;
+};
 
 LookupResult Lookup(const std::string& host, std::uint16_t port, int flags) {
   addrinfo hints{};
@@ -59,21 +63,24 @@ Result<Addresses> LookupBy(const std::string& host, std::uint16_t port, Deadline
       pending->done_changed.notify_one();
     }).detach();
   } catch (const std::system_error& error) {
-    return MakeError(Code::kUnavailable, "no thread for the name lookup", static_cast<std::uint32_t>(error.code().value()));
+    return MakeError(Code::kUnavailable, "no thread for the name lookup",
+                     static_cast<std::uint32_t>(error.code().value()));
   }
   std::unique_lock lock(pending->mutex);
   if (!pending->done_changed.wait_until(lock, deadline, [&] { return pending->done; })) {
     return MakeError(Code::kTimeout, "the name " + host + " was not resolved in time");
   }
   if (pending->result.error != 0) {
-    return MakeError(Code::kUnavailable, "the name " + host + " does not resolve: " + ::gai_strerror(pending->result.error));
+    return MakeError(Code::kUnavailable,
+                     "the name " + host + " does not resolve: " + ::gai_strerror(pending->result.error));
   }
   return std::move(pending->result.addresses);
 }
 
 Status FinishConnect(int fd, const std::string& name, Deadline deadline) {
   if (Status ready = WaitFor(fd, POLLOUT, deadline); !ready.ok()) {
-    if (ready.error().code == Code::kTimeout) return MakeError(Code::kTimeout, name + " did not take the connection in time");
+    if (ready.error().code == Code::kTimeout)
+      return MakeError(Code::kTimeout, name + " did not take the connection in time");
     return ready;
   }
   int error = 0;
@@ -111,17 +118,20 @@ Result<Fd> DialUnix(const std::string& path, Deadline deadline) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return MakeError(Code::kConfig, "\"" + path + "\" is no socket path: 1 to " + std::to_string(sizeof address.sun_path - 1) + " bytes");
+    return MakeError(Code::kConfig, "\"" + path + "\" is no socket path: 1 to " +
+                                        std::to_string(sizeof address.sun_path - 1) + " bytes");
   }
   path.copy(address.sun_path, path.size());
   Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return SocketError("no socket", errno);
   for (;;) {
     if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
-    if (errno == EACCES || errno == EPERM) return MakeError(Code::kDenied, path + ": this user may not connect", static_cast<std::uint32_t>(errno));
+    if (errno == EACCES || errno == EPERM)
+      return MakeError(Code::kDenied, path + ": this user may not connect", static_cast<std::uint32_t>(errno));
     if (errno != EAGAIN) return SocketError("cannot connect to " + path, errno);
     // A full backlog: connect() of AF_UNIX cannot be waited for, so try again shortly.
-    if (std::chrono::steady_clock::now() >= deadline) return MakeError(Code::kTimeout, path + " did not take the connection in time");
+    if (std::chrono::steady_clock::now() >= deadline)
+      return MakeError(Code::kTimeout, path + " did not take the connection in time");
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }

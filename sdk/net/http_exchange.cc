@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/net/http_exchange.h"
 
+#include <algorithm>
+#include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/vector_body.hpp>
-
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <string_view>
 
@@ -38,14 +37,17 @@ bool IsTarget(std::string_view path) noexcept {
 }
 
 Result<std::string> HeaderText(const HttpRequest& request, const ExchangeRules& rules) {
-  bool fine = IsToken(request.method) && IsTarget(request.path) && IsFieldText(request.content_type) && IsFieldText(rules.host);
+  bool fine =
+      IsToken(request.method) && IsTarget(request.path) && IsFieldText(request.content_type) && IsFieldText(rules.host);
   std::string text = request.method + " " + request.path + " HTTP/1.1\r\nHost: " + rules.host + "\r\n";
   if (!request.content_type.empty()) text += "Content-Type: " + request.content_type + "\r\n";
   for (const auto& [name, value] : request.headers) {
     fine = fine && IsToken(name) && IsFieldText(value);
     text += name + ": " + value + "\r\n";
   }
-  if (!fine) return MakeError(Code::kMalformed, "the method, path or a header of the request holds characters that HTTP does not allow");
+  if (!fine)
+    return MakeError(Code::kMalformed,
+                     "the method, path or a header of the request holds characters that HTTP does not allow");
   const bool has_body = request.method != "GET" && request.method != "HEAD";
   if (!has_body && !request.body.empty()) return MakeError(Code::kMalformed, request.method + " carries no body");
   if (has_body) text += "Content-Length: " + std::to_string(request.body.size()) + "\r\n";
@@ -68,7 +70,8 @@ Result<Sent> Send(Stream& stream, std::string header, Bytes body, const Exchange
 }
 
 Error ParseError(const boost::system::error_code& error, std::size_t limit) {
-  if (error == http::error::body_limit) return MakeError(Code::kLimit, "the reply is longer than " + std::to_string(limit) + " bytes");
+  if (error == http::error::body_limit)
+    return MakeError(Code::kLimit, "the reply is longer than " + std::to_string(limit) + " bytes");
   if (error == http::error::header_limit) return MakeError(Code::kLimit, "the reply's header is too long");
   if (error == http::error::partial_message || error == http::error::end_of_stream) {
     return MakeError(Code::kUnavailable, "the server closed the connection within its reply");
@@ -103,7 +106,8 @@ Status Receive(Stream& stream, Parser& parser, const ExchangeRules& rules, Excha
     }
     state.reply_began = true;
     pending.insert(pending.end(), chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(count));
-    if (!parser.is_header_done() && pending.size() > kReplyHeader + kReadSize) return MakeError(Code::kLimit, "the reply's header is too long");
+    if (!parser.is_header_done() && pending.size() > kReplyHeader + kReadSize)
+      return MakeError(Code::kLimit, "the reply's header is too long");
     ASSAY_TRY(const std::size_t left, Feed(parser, pending, rules.reply_limit));
     pending.erase(pending.begin(), pending.end() - static_cast<std::ptrdiff_t>(left));
   }
@@ -124,7 +128,8 @@ HttpReply TakeReply(Parser& parser) {
   return reply;
 }
 
-Result<HttpReply> ExchangeThrowing(Stream& stream, const HttpRequest& request, const ExchangeRules& rules, ExchangeState& state) {
+Result<HttpReply> ExchangeThrowing(Stream& stream, const HttpRequest& request, const ExchangeRules& rules,
+                                   ExchangeState& state) {
   ASSAY_TRY(std::string header, HeaderText(request, rules));
   Parser parser;
   parser.eager(true);
@@ -135,13 +140,15 @@ Result<HttpReply> ExchangeThrowing(Stream& stream, const HttpRequest& request, c
   ASSAY_TRY(const Sent sent, Send(stream, std::move(header), request.body, rules));
   ASSAY_CHECK_OK(Receive(stream, parser, rules, state));
   if (sent == Sent::kPart) state.keep_alive = false;
-  if (parser.get().result_int() < 200) return MakeError(Code::kMalformed, "the server sent an interim reply that nobody asked for");
+  if (parser.get().result_int() < 200)
+    return MakeError(Code::kMalformed, "the server sent an interim reply that nobody asked for");
   return TakeReply(parser);
 }
 
 }  // namespace
 
-Result<HttpReply> Exchange(Stream& stream, const HttpRequest& request, const ExchangeRules& rules, ExchangeState& state) {
+Result<HttpReply> Exchange(Stream& stream, const HttpRequest& request, const ExchangeRules& rules,
+                           ExchangeState& state) {
   try {
     Result<HttpReply> reply = ExchangeThrowing(stream, request, rules, state);
     if (!reply.ok()) state.keep_alive = false;

@@ -10,18 +10,19 @@
 namespace assay::net {
 
 struct ExchangeRules {
-  std::string host;             // the Host field
+  std::string host;  // the Host field
   std::size_t reply_limit = 0;
   Deadline deadline;
 };
 
 struct ExchangeState {
-  bool wrote = false;           // a byte of the request was handed to the stream
+  bool wrote = false;  // a byte of the request was handed to the stream
   bool reply_began = false;
-  bool keep_alive = false;      // the stream may carry another request
+  bool keep_alive = false;  // the stream may carry another request
 };
 
 // kMalformed before anything is written when the request itself cannot be sent (a newline in a header).
-Result<HttpReply> Exchange(Stream& stream, const HttpRequest& request, const ExchangeRules& rules, ExchangeState& state);
+Result<HttpReply> Exchange(Stream& stream, const HttpRequest& request, const ExchangeRules& rules,
+                           ExchangeState& state);
 
 }  // namespace assay::net

@@ -11,8 +11,8 @@ struct HttpsClient::State {
   SslCtx context;
   std::unique_ptr<TlsStream> stream;
   std::string host_field;
-  bool fresh = false;             // no request went over this connection yet
-  bool binding_read = false;      // ChannelBinding() was read on this connection
+  bool fresh = false;         // no request went over this connection yet
+  bool binding_read = false;  // ChannelBinding() was read on this connection
   bool may_have_been_sent = false;
 
   void Drop() noexcept {
@@ -47,7 +47,8 @@ HttpsClient& HttpsClient::operator=(HttpsClient&&) noexcept = default;
 HttpsClient::~HttpsClient() = default;
 
 Result<HttpsClient> HttpsClient::Create(HttpsOptions options) {
-  if (options.host.empty() || options.port == 0) return MakeError(Code::kConfig, "the server's host and port are not named");
+  if (options.host.empty() || options.port == 0)
+    return MakeError(Code::kConfig, "the server's host and port are not named");
   auto state = std::make_unique<State>();
   ASSAY_TRY(state->context, MakeClientContext(options));
   const bool v6 = options.host.find(':') != std::string::npos;

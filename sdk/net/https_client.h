@@ -16,13 +16,13 @@
 namespace assay::net {
 
 struct HttpsOptions {
-  std::string host;                        // DNS name, or an IPv4 or IPv6 address without brackets
+  std::string host;  // DNS name, or an IPv4 or IPv6 address without brackets
   std::uint16_t port = 8443;
-  std::string server_name;                 // expected in the certificate; empty: host
-  std::string ca_file;                     // PEM: the only roots that count; the system's are not read
-  std::optional<Digest> pinned_spki;       // instead of ca_file: SHA-256 of the certificate's SubjectPublicKeyInfo. The
-                                           // key then names the server: neither chain nor host name is looked at
-  std::string client_certificate;          // PEM files for mutual TLS: both or neither
+  std::string server_name;            // expected in the certificate; empty: host
+  std::string ca_file;                // PEM: the only roots that count; the system's are not read
+  std::optional<Digest> pinned_spki;  // instead of ca_file: SHA-256 of the certificate's SubjectPublicKeyInfo. The
+                                      // key then names the server: neither chain nor host name is looked at
+  std::string client_certificate;     // PEM files for mutual TLS: both or neither
   std::string client_key;
   std::uint64_t connect_timeout_ms = 10'000;  // name lookup, TCP and TLS together
   std::uint64_t request_timeout_ms = 30'000;  // from the request's first byte to the reply's last
@@ -31,11 +31,11 @@ struct HttpsOptions {
 
 struct HttpRequest {
   std::string method = "GET";
-  std::string path = "/";                  // with the query, encoded
+  std::string path = "/";  // with the query, encoded
   std::string content_type{};
-  Bytes body{};                            // outlives the call
+  Bytes body{};                                                // outlives the call
   std::vector<std::pair<std::string, std::string>> headers{};  // more of them, such as Authorization
-  bool bound = false;                      // only on the connection whose ChannelBinding() was read last
+  bool bound = false;  // only on the connection whose ChannelBinding() was read last
 };
 
 // Any status: judging it is the caller's.

@@ -13,7 +13,8 @@ namespace {
 bool WouldBlock(int number) noexcept { return number == EAGAIN || number == EWOULDBLOCK || number == EINTR; }
 
 Error Broken(int number) {
-  return MakeError(Code::kUnavailable, std::string("the connection broke: ") + std::strerror(number), static_cast<std::uint32_t>(number));
+  return MakeError(Code::kUnavailable, std::string("the connection broke: ") + std::strerror(number),
+                   static_cast<std::uint32_t>(number));
 }
 
 }  // namespace

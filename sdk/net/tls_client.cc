@@ -85,7 +85,8 @@ Status LoadClientIdentity(SSL_CTX* context, const HttpsOptions& options) {
     return MakeError(Code::kConfig, options.client_certificate + ": no PEM certificate: " + OpenSslErrorText());
   }
   if (SSL_CTX_use_PrivateKey_file(context, options.client_key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return MakeError(Code::kConfig, options.client_key + ": not the key of " + options.client_certificate + ": " + OpenSslErrorText());
+    return MakeError(Code::kConfig,
+                     options.client_key + ": not the key of " + options.client_certificate + ": " + OpenSslErrorText());
   }
   return Ok();
 }
@@ -95,15 +96,18 @@ Status LoadClientIdentity(SSL_CTX* context, const HttpsOptions& options) {
 Result<SslCtx> MakeClientContext(const HttpsOptions& options) {
   SslCtx context(SSL_CTX_new(TLS_client_method()));
   if (context == nullptr) return MakeError(Code::kCrypto, "no TLS context: " + OpenSslErrorText());
-  if (SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) != 1 || SSL_CTX_set_max_proto_version(context.get(), TLS1_3_VERSION) != 1) {
+  if (SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) != 1 ||
+      SSL_CTX_set_max_proto_version(context.get(), TLS1_3_VERSION) != 1) {
     return MakeError(Code::kCrypto, "this OpenSSL has no TLS 1.3");
   }
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   if (options.pinned_spki) {
-    if (!options.ca_file.empty()) return MakeError(Code::kConfig, "a pinned key and a CA file exclude each other: name one");
+    if (!options.ca_file.empty())
+      return MakeError(Code::kConfig, "a pinned key and a CA file exclude each other: name one");
     SSL_CTX_set_verify(context.get(), SSL_VERIFY_NONE, nullptr);  // CheckPin judges instead, before anything is sent
   } else {
-    if (options.ca_file.empty()) return MakeError(Code::kConfig, "no CA file is named: the server's certificate could not be checked");
+    if (options.ca_file.empty())
+      return MakeError(Code::kConfig, "no CA file is named: the server's certificate could not be checked");
     if (SSL_CTX_load_verify_file(context.get(), options.ca_file.c_str()) != 1) {
       return MakeError(Code::kConfig, options.ca_file + ": holds no PEM certificate: " + OpenSslErrorText());
     }
@@ -113,10 +117,12 @@ Result<SslCtx> MakeClientContext(const HttpsOptions& options) {
   return context;
 }
 
-Result<std::unique_ptr<TlsStream>> TlsStream::Connect(SSL_CTX* context, const HttpsOptions& options, Deadline deadline) {
+Result<std::unique_ptr<TlsStream>> TlsStream::Connect(SSL_CTX* context, const HttpsOptions& options,
+                                                      Deadline deadline) {
   ASSAY_TRY(Fd fd, DialTcp(options.host, options.port, deadline));
   Ssl ssl(SSL_new(context));
-  if (ssl == nullptr || SocketMethod() == nullptr) return MakeError(Code::kCrypto, "no TLS connection: " + OpenSslErrorText());
+  if (ssl == nullptr || SocketMethod() == nullptr)
+    return MakeError(Code::kCrypto, "no TLS connection: " + OpenSslErrorText());
   std::unique_ptr<TlsStream> stream(new TlsStream(std::move(fd), std::move(ssl)));
   BIO* bio = BIO_new(SocketMethod());
   if (bio == nullptr) return MakeError(Code::kCrypto, "no TLS connection: " + OpenSslErrorText());
@@ -141,13 +147,15 @@ Status TlsStream::Handshake(const HttpsOptions& options, Deadline deadline) {
     if (result == 1) break;
     const long verdict = SSL_get_verify_result(ssl_.get());
     if (!options.pinned_spki && verdict != X509_V_OK) {
-      return MakeError(Code::kDenied, "the certificate of " + name + " is not accepted: " + X509_verify_cert_error_string(verdict) +
+      return MakeError(Code::kDenied, "the certificate of " + name +
+                                          " is not accepted: " + X509_verify_cert_error_string(verdict) +
                                           "; check the CA file and the server name");
     }
     ASSAY_CHECK_OK(AfterCall(result, deadline));
   }
   if (options.pinned_spki) ASSAY_CHECK_OK(CheckPin(*options.pinned_spki));
-  const int exported = SSL_export_keying_material(ssl_.get(), binding_.data(), binding_.size(), kBindingLabel.data(), kBindingLabel.size(), nullptr, 0, 0);
+  const int exported = SSL_export_keying_material(ssl_.get(), binding_.data(), binding_.size(), kBindingLabel.data(),
+                                                  kBindingLabel.size(), nullptr, 0, 0);
   if (exported != 1) return MakeError(Code::kCrypto, "no channel binding: " + OpenSslErrorText());
   usable_ = true;
   return Ok();
@@ -159,7 +167,8 @@ Status TlsStream::CheckPin(const Digest& pin) const {
   if (key == nullptr || EVP_PKEY_up_ref(key) != 1) return MakeError(Code::kDenied, "the server showed no certificate");
   ASSAY_TRY(const PublicKey shown, PublicKey::FromEvp(EvpPkey(key)));
   if (shown.SpkiDigest() == pin) return Ok();
-  return MakeError(Code::kDenied, "the server's key is sha256:" + ToHex(shown.SpkiDigest()) + ", pinned is sha256:" + ToHex(pin));
+  return MakeError(Code::kDenied,
+                   "the server's key is sha256:" + ToHex(shown.SpkiDigest()) + ", pinned is sha256:" + ToHex(pin));
 }
 
 Status TlsStream::AfterCall(int result, Deadline deadline) {
@@ -169,10 +178,12 @@ Status TlsStream::AfterCall(int result, Deadline deadline) {
   const int number = errno;
   usable_ = false;
   if (why == SSL_ERROR_SYSCALL && number != 0) {
-    return MakeError(Code::kUnavailable, std::string("the connection broke: ") + std::strerror(number), static_cast<std::uint32_t>(number));
+    return MakeError(Code::kUnavailable, std::string("the connection broke: ") + std::strerror(number),
+                     static_cast<std::uint32_t>(number));
   }
   const std::string text = OpenSslErrorText();
-  return MakeError(Code::kUnavailable, text.empty() ? "the server closed the connection" : "the TLS connection broke: " + text);
+  return MakeError(Code::kUnavailable,
+                   text.empty() ? "the server closed the connection" : "the TLS connection broke: " + text);
 }
 
 Result<std::size_t> TlsStream::Read(MutableBytes out, Deadline deadline) {
@@ -182,7 +193,8 @@ Result<std::size_t> TlsStream::Read(MutableBytes out, Deadline deadline) {
     std::size_t count = 0;
     const int result = SSL_read_ex(ssl_.get(), out.data(), out.size(), &count);
     if (result == 1) return count;
-    if (SSL_get_error(ssl_.get(), result) == SSL_ERROR_ZERO_RETURN) return std::size_t{0};  // only a signed end counts as one
+    if (SSL_get_error(ssl_.get(), result) == SSL_ERROR_ZERO_RETURN)
+      return std::size_t{0};  // only a signed end counts as one
     ASSAY_CHECK_OK(AfterCall(result, deadline));
   }
 }

@@ -12,7 +12,9 @@ struct UnixHttpClient::State {
   bool may_have_been_sent = false;
 };
 
-UnixHttpClient::UnixHttpClient(UnixHttpOptions options) : state_(std::make_unique<State>()) { state_->options = std::move(options); }
+UnixHttpClient::UnixHttpClient(UnixHttpOptions options) : state_(std::make_unique<State>()) {
+  state_->options = std::move(options);
+}
 UnixHttpClient::UnixHttpClient(UnixHttpClient&&) noexcept = default;
 UnixHttpClient& UnixHttpClient::operator=(UnixHttpClient&&) noexcept = default;
 UnixHttpClient::~UnixHttpClient() = default;

@@ -6,10 +6,15 @@
 
 namespace {
 
-struct Row { assay_code code; const char* name; const char* text; };
+struct Row {
+  assay_code code;
+  const char* name;
+  const char* text;
+};
 constexpr Row kRows[] = {
     {ASSAY_OK, "ok", "Accepted."},
-    {ASSAY_E_ARGUMENT, "argument", "A required argument is null, zero or too long, or struct_size is wrong: see the header."},
+    {ASSAY_E_ARGUMENT, "argument",
+     "A required argument is null, zero or too long, or struct_size is wrong: see the header."},
     {ASSAY_E_MEMORY, "memory", "No memory for the handle."},
     {ASSAY_E_MALFORMED, "malformed", "The bytes are no token, key set or list of the expected form."},
     {ASSAY_E_ALGORITHM, "algorithm", "The token's alg is not that of the key it names."},
@@ -17,18 +22,21 @@ constexpr Row kRows[] = {
     {ASSAY_E_TYPE, "type", "The token is of another type (typ)."},
     {ASSAY_E_SIGNATURE, "signature", "The signature does not verify."},
     {ASSAY_E_CRITICAL, "critical", "The token demands extensions (crit) that nobody here knows."},
-    {ASSAY_E_EMBEDDED_KEY, "embedded_key", "The token brings or points to its own key; keys come from the key set only."},
+    {ASSAY_E_EMBEDDED_KEY, "embedded_key",
+     "The token brings or points to its own key; keys come from the key set only."},
     {ASSAY_E_CLAIMS, "claims", "A claim is missing, repeated, mistyped or over its limit."},
     {ASSAY_E_NO_CNF, "no_cnf", "The token is bound to no session key (cnf) and could be anybody's."},
     {ASSAY_E_ISSUER, "issuer", "Another verifier issued the token."},
     {ASSAY_E_AUDIENCE, "audience", "The token was made for another title."},
-    {ASSAY_E_VERIFIER_AUDIENCE, "verifier_audience", "The token was made for the verifier itself and proves nothing to a game server."},
+    {ASSAY_E_VERIFIER_AUDIENCE, "verifier_audience",
+     "The token was made for the verifier itself and proves nothing to a game server."},
     {ASSAY_E_NONCE, "nonce", "The token answers another nonce."},
     {ASSAY_E_NONCE_AGE, "nonce_age", "The nonce is too old, or issued after now: issue a new one and ask again."},
     {ASSAY_E_MATCH, "match", "The token was made for another match."},
     {ASSAY_E_SESSION_KEY, "session_key", "The token is bound to another channel's key: it is not this player's."},
     {ASSAY_E_EXPIRED, "expired", "The result is past its end: ask for a new one."},
-    {ASSAY_E_NOT_YET_VALID, "not_yet_valid", "The result was issued in the future: compare the clocks of server and verifier."},
+    {ASSAY_E_NOT_YET_VALID, "not_yet_valid",
+     "The result was issued in the future: compare the clocks of server and verifier."},
     {ASSAY_E_TEST_TOKEN, "test_token", "The token was made without a TPM, for tests; set allow_test only in tests."},
     {ASSAY_E_REVOKED, "revoked", "The token or the device is on the revocation list."},
     {ASSAY_E_REVOCATIONS_STALE, "revocations_stale", "The revocation list is past its end: fetch it again."},
@@ -49,9 +57,11 @@ constexpr Row kRows[] = {
     {ASSAY_E_CLOCK, "clock", "The TPM's clock is not later than before."},
     {ASSAY_E_BOOT_PCRS, "boot_pcrs", "The machine is not booted as the result says."},
     {ASSAY_E_PCR14, "pcr14", "The runtime log's entries do not lead from the result's PCR 14 to this one."},
-    {ASSAY_E_ENTRY_KIND, "entry_kind", "Something happened since the result that it does not allow: ask for a new result."},
+    {ASSAY_E_ENTRY_KIND, "entry_kind",
+     "Something happened since the result that it does not allow: ask for a new result."},
     {ASSAY_E_SEQUENCE, "sequence", "The heartbeat answers no open challenge, or another one."},
-    {ASSAY_E_UNAVAILABLE, "unavailable", "No agent listens at that path: is assay-agent running, and may this user reach its socket?"},
+    {ASSAY_E_UNAVAILABLE, "unavailable",
+     "No agent listens at that path: is assay-agent running, and may this user reach its socket?"},
     {ASSAY_E_TIMEOUT, "timeout", "The agent did not answer before the deadline."},
     {ASSAY_E_PROTOCOL, "protocol", "The peer's reply is not of the agent's protocol."},
     {ASSAY_E_REFUSED, "refused", "The agent refused; assay_error says why."},
@@ -60,7 +70,8 @@ constexpr Row kRows[] = {
 };
 
 const Row* Find(assay_code code) noexcept {
-  for (const Row& row : kRows) if (row.code == code) return &row;
+  for (const Row& row : kRows)
+    if (row.code == code) return &row;
   return nullptr;
 }
 

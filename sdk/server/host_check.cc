@@ -21,11 +21,13 @@ assay_code RefuseEarly(const assay_attester& attester, const HostToken& token, c
   if (e.now_ms >= attester.expires_at_s * kMillisecondsPerSecond) return ASSAY_E_EXPIRED;
   if (token.tag != e.tag) return ASSAY_E_TAG;
   if (!Equal(token.server_nonce, e.nonce)) return ASSAY_E_NONCE;
-  if (!Equal(token.session_key_hash, e.session_key_hash) || !Equal(attester.session_key_hash, e.session_key_hash)) return ASSAY_E_SESSION_KEY;
+  if (!Equal(token.session_key_hash, e.session_key_hash) || !Equal(attester.session_key_hash, e.session_key_hash))
+    return ASSAY_E_SESSION_KEY;
   if (!Equal(token.attester, attester.host.attester)) return ASSAY_E_ATTESTER;
   if (token.sequence != e.sequence) return ASSAY_E_SEQUENCE;
   if (token.gate != attester.gate) return ASSAY_E_GATE;
-  if (token.policy != attester.gate_policy || token.policy_version != attester.gate_policy_version) return ASSAY_E_GATE_POLICY;
+  if (token.policy != attester.gate_policy || token.policy_version != attester.gate_policy_version)
+    return ASSAY_E_GATE_POLICY;
   return ASSAY_OK;
 }
 
@@ -34,15 +36,18 @@ bool SignatureHolds(const assay_attester& attester, const HostToken& token) noex
   const auto signature = tpm::DecodeSignature(token.signature);
   if (!signature.ok() || !tpm::HasScheme(*signature, attester.scheme)) return false;
   const auto raw = tpm::ToRaw(*signature);
-  return raw.ok() && attester.aik.VerifyDigest(attester.scheme, Sha256(token.attest), raw->view()) == SignatureCheck::kValid;
+  return raw.ok() &&
+         attester.aik.VerifyDigest(attester.scheme, Sha256(token.attest), raw->view()) == SignatureCheck::kValid;
 }
 
 // Step 3: what the TPM signed.
-assay_code CheckQuote(const assay_attester& attester, const HostToken& token, const tpm::Attest& quote, const HostExpected& e) noexcept {
+assay_code CheckQuote(const assay_attester& attester, const HostToken& token, const tpm::Attest& quote,
+                      const HostExpected& e) noexcept {
   if (quote.magic != tpm::kGenerated) return ASSAY_E_MAGIC;
   if (quote.type != static_cast<std::uint16_t>(tpm::AttestType::kQuote)) return ASSAY_E_ATTEST_TYPE;
   const std::uint32_t wanted = attester.host.boot_pcr_mask | 1U << kRuntimePcr;
-  if (quote.selections.count != 1 || quote.selections.items[0] != tpm::PcrSelection{tpm::Alg::kSha256, wanted} || token.pcr_mask != wanted) {
+  if (quote.selections.count != 1 || quote.selections.items[0] != tpm::PcrSelection{tpm::Alg::kSha256, wanted} ||
+      token.pcr_mask != wanted) {
     return ASSAY_E_SELECTION;
   }
   if (!Equal(Sha256(token.pcr_values), quote.pcr_digest)) return ASSAY_E_PCR_DIGEST;
@@ -67,9 +72,11 @@ std::uint32_t EntryKindOf(Bytes entry) noexcept {
 
 // Step 4: the boot PCRs are the result's, and PCR 14 is reached from the result's by entries that it allows.
 assay_code CheckPcrs(const assay_attester& attester, const HostToken& token, assay_host_result& out) noexcept {
-  const std::size_t before = static_cast<std::size_t>(std::popcount(token.pcr_mask & ((1U << kRuntimePcr) - 1))) * kSha256Size;
+  const std::size_t before =
+      static_cast<std::size_t>(std::popcount(token.pcr_mask & ((1U << kRuntimePcr) - 1))) * kSha256Size;
   const Bytes runtime = token.pcr_values.subspan(before, kSha256Size);
-  if (!Equal(Sha256({token.pcr_values.first(before), token.pcr_values.subspan(before + kSha256Size)}), attester.host.boot_pcr_digest)) {
+  if (!Equal(Sha256({token.pcr_values.first(before), token.pcr_values.subspan(before + kSha256Size)}),
+             attester.host.boot_pcr_digest)) {
     return ASSAY_E_BOOT_PCRS;
   }
   Digest reached;
@@ -88,13 +95,15 @@ assay_code CheckPcrs(const assay_attester& attester, const HostToken& token, ass
   return ASSAY_OK;
 }
 
-assay_code Check(const assay_attester& attester, Bytes encoded, const HostExpected& e, assay_host_result& out) noexcept {
+assay_code Check(const assay_attester& attester, Bytes encoded, const HostExpected& e,
+                 assay_host_result& out) noexcept {
   HostToken token;
   if (!TryParseHostToken(encoded, token)) return ASSAY_E_MALFORMED;
   if (const assay_code code = RefuseEarly(attester, token, e); code != ASSAY_OK) return code;
   const auto quote = tpm::DecodeAttest(token.attest);
   if (!quote.ok()) return ASSAY_E_MALFORMED;
-  if (!Equal(ExtraData(e.tag, token.server_nonce, HostTokenBodyDigest(token), {}), quote->extra_data)) return ASSAY_E_BINDING;
+  if (!Equal(ExtraData(e.tag, token.server_nonce, HostTokenBodyDigest(token), {}), quote->extra_data))
+    return ASSAY_E_BINDING;
   if (!SignatureHolds(attester, token)) return ASSAY_E_SIGNATURE;
   if (const assay_code code = CheckQuote(attester, token, *quote, e); code != ASSAY_OK) return code;
   if (const assay_code code = CheckPcrs(attester, token, out); code != ASSAY_OK) return code;
@@ -106,7 +115,8 @@ assay_code Check(const assay_attester& attester, Bytes encoded, const HostExpect
 
 }  // namespace
 
-assay_code CheckHostToken(const assay_attester& attester, Bytes encoded, const HostExpected& expected, assay_host_result& out) noexcept {
+assay_code CheckHostToken(const assay_attester& attester, Bytes encoded, const HostExpected& expected,
+                          assay_host_result& out) noexcept {
   const assay_code code = Check(attester, encoded, expected, out);
   if (code != ASSAY_OK) out = {};
   return code;

@@ -17,6 +17,7 @@ struct HostExpected {
   std::uint32_t restart_floor = 0;   // the quote's restartCount must not be lower
 };
 
-assay_code CheckHostToken(const assay_attester& attester, Bytes encoded, const HostExpected& expected, assay_host_result& out) noexcept;
+assay_code CheckHostToken(const assay_attester& attester, Bytes encoded, const HostExpected& expected,
+                          assay_host_result& out) noexcept;
 
 }  // namespace assay::sdk

@@ -58,28 +58,29 @@ assay_code assay_keyset_parse(const char* jwks, size_t size, assay_keyset** out)
     if (!keys.ok()) return ASSAY_E_MALFORMED;
     *out = new assay_keyset{std::move(*keys)};
     return ASSAY_OK;
-  } catch (...) {
-    return ASSAY_E_MEMORY;
-  }
+  } catch (...) { return ASSAY_E_MEMORY; }
 }
 
-size_t assay_keyset_count(const assay_keyset* keys) noexcept { return keys == nullptr ? 0 : keys->keys.entries().size(); }
+size_t assay_keyset_count(const assay_keyset* keys) noexcept {
+  return keys == nullptr ? 0 : keys->keys.entries().size();
+}
 void assay_keyset_free(assay_keyset* keys) noexcept { delete keys; }
 
-assay_code assay_revocations_parse(const assay_keyset* keys, const char* jws, size_t size, assay_revocations** out) noexcept {
+assay_code assay_revocations_parse(const assay_keyset* keys, const char* jws, size_t size,
+                                   assay_revocations** out) noexcept {
   if (out == nullptr) return ASSAY_E_ARGUMENT;
   *out = nullptr;
   if (keys == nullptr || jws == nullptr) return ASSAY_E_ARGUMENT;
   if (size > sdk::kRevocationsToken) return ASSAY_E_MALFORMED;
   try {
     return sdk::ParseRevocations(*keys, {jws, size}, out);
-  } catch (...) {
-    return ASSAY_E_MEMORY;
-  }
+  } catch (...) { return ASSAY_E_MEMORY; }
 }
 
 uint64_t assay_revocations_number(const assay_revocations* list) noexcept { return list == nullptr ? 0 : list->number; }
-int64_t assay_revocations_expires_s(const assay_revocations* list) noexcept { return list == nullptr ? 0 : list->expires_at; }
+int64_t assay_revocations_expires_s(const assay_revocations* list) noexcept {
+  return list == nullptr ? 0 : list->expires_at;
+}
 void assay_revocations_free(assay_revocations* list) noexcept { delete list; }
 
 assay_code assay_session_key_hash(const uint8_t* spki, size_t size, uint8_t out[ASSAY_DIGEST_SIZE]) noexcept {
@@ -88,20 +89,20 @@ assay_code assay_session_key_hash(const uint8_t* spki, size_t size, uint8_t out[
   return ASSAY_OK;
 }
 
-assay_code assay_make_server_nonce(const uint8_t* title_key, size_t title_key_size, const char* audience, const char* match,
-                                   const uint8_t session_key_hash[ASSAY_DIGEST_SIZE], uint8_t out[ASSAY_NONCE_SIZE]) noexcept {
+assay_code assay_make_server_nonce(const uint8_t* title_key, size_t title_key_size, const char* audience,
+                                   const char* match, const uint8_t session_key_hash[ASSAY_DIGEST_SIZE],
+                                   uint8_t out[ASSAY_NONCE_SIZE]) noexcept {
   std::string_view title, match_text;
-  if (title_key == nullptr || title_key_size < sdk::kTitleKeyLeast || title_key_size > sdk::kTitleKeyMost || out == nullptr ||
-      session_key_hash == nullptr || !sdk::Text(audience, ASSAY_MAX_AUDIENCE, title) || title.empty() ||
-      !sdk::Text(match, ASSAY_MAX_MATCH, match_text)) {
+  if (title_key == nullptr || title_key_size < sdk::kTitleKeyLeast || title_key_size > sdk::kTitleKeyMost ||
+      out == nullptr || session_key_hash == nullptr || !sdk::Text(audience, ASSAY_MAX_AUDIENCE, title) ||
+      title.empty() || !sdk::Text(match, ASSAY_MAX_MATCH, match_text)) {
     return ASSAY_E_ARGUMENT;
   }
   try {
     Digest channel;
     CopyBytes({session_key_hash, channel.size()}, channel);
-    CopyBytes(MakeServerNonce({title_key, title_key_size}, title, match_text, RandomArray<16>(), channel), {out, ASSAY_NONCE_SIZE});
+    CopyBytes(MakeServerNonce({title_key, title_key_size}, title, match_text, RandomArray<16>(), channel),
+              {out, ASSAY_NONCE_SIZE});
     return ASSAY_OK;
-  } catch (...) {
-    return ASSAY_E_MEMORY;
-  }
+  } catch (...) { return ASSAY_E_MEMORY; }
 }

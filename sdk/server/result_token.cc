@@ -12,8 +12,10 @@ namespace {
 
 constexpr std::uint32_t kDefaultNonceAgeMs = 120000;
 constexpr std::uint32_t kMaxLeewayMs = 300000;
-static_assert(ASSAY_MAX_TOKEN == limits::kResultToken && ASSAY_MAX_AUDIENCE == limits::kAudience && ASSAY_MAX_MATCH == limits::kMatch);
-static_assert(ASSAY_MAX_TEXT == kClaimText + 1 && ASSAY_MAX_REASONS == limits::kReasons && ASSAY_REASON_SIZE == kReasonCode + 1);
+static_assert(ASSAY_MAX_TOKEN == limits::kResultToken && ASSAY_MAX_AUDIENCE == limits::kAudience &&
+              ASSAY_MAX_MATCH == limits::kMatch);
+static_assert(ASSAY_MAX_TEXT == kClaimText + 1 && ASSAY_MAX_REASONS == limits::kReasons &&
+              ASSAY_REASON_SIZE == kReasonCode + 1);
 static_assert(ASSAY_MAX_AIK == kAikSpki);
 
 // The caller's options, checked.
@@ -28,8 +30,12 @@ struct Expected {
 
 bool ReadOptions(const assay_result_options& o, Expected& e) noexcept {
   if (o.struct_size != sizeof(o) || o.server_nonce == nullptr || o.session_key_hash == nullptr) return false;
-  if (!Text(o.issuer, kClaimText, e.issuer) || !Text(o.audience, limits::kAudience, e.audience) || !Text(o.match, limits::kMatch, e.match)) return false;
-  if (e.issuer.empty() || e.audience.empty() || !IsTime(o.now_ms) || !IsTime(o.nonce_issued_at_ms) || o.leeway_ms > kMaxLeewayMs) return false;
+  if (!Text(o.issuer, kClaimText, e.issuer) || !Text(o.audience, limits::kAudience, e.audience) ||
+      !Text(o.match, limits::kMatch, e.match))
+    return false;
+  if (e.issuer.empty() || e.audience.empty() || !IsTime(o.now_ms) || !IsTime(o.nonce_issued_at_ms) ||
+      o.leeway_ms > kMaxLeewayMs)
+    return false;
   const std::int32_t worst = o.worst_tier == ASSAY_TIER_NONE ? ASSAY_TIER_AFFIRMING : o.worst_tier;
   if (worst != ASSAY_TIER_AFFIRMING && worst != ASSAY_TIER_WARNING && worst != ASSAY_TIER_CONTRAINDICATED) return false;
   e.nonce = {o.server_nonce, ASSAY_NONCE_SIZE};
@@ -45,7 +51,8 @@ bool ReadOptions(const assay_result_options& o, Expected& e) noexcept {
 }
 
 bool Holds(const std::vector<std::string>& sorted, std::string_view id) noexcept {
-  return std::binary_search(sorted.begin(), sorted.end(), id, [](std::string_view a, std::string_view b) { return a < b; });
+  return std::binary_search(sorted.begin(), sorted.end(), id,
+                            [](std::string_view a, std::string_view b) { return a < b; });
 }
 
 assay_code CheckRevocations(const ResultView& view, const Expected& e) noexcept {
@@ -76,7 +83,8 @@ assay_code CheckClaims(const ResultView& view, const Expected& e) noexcept {
 
 template <std::size_t N>
 void CopyText(std::string_view from, char (&to)[N]) noexcept {
-  for (std::size_t i = 0; i < std::min(from.size(), N - 1); ++i) to[i] = from[i];  // claims are shorter: see the asserts above
+  for (std::size_t i = 0; i < std::min(from.size(), N - 1); ++i)
+    to[i] = from[i];  // claims are shorter: see the asserts above
 }
 
 void FillHost(const ResultView& view, assay_host_block& host) noexcept {
@@ -95,7 +103,8 @@ void FillHost(const ResultView& view, assay_host_block& host) noexcept {
 
 void Fill(const ResultView& view, assay_result& out) noexcept {
   const TrustVector& v = view.vector;
-  const std::int8_t vector[] = {v.instance_identity, v.configuration, v.executables, v.file_system, v.hardware, v.runtime_opaque, v.storage_opaque, v.sourced_data};
+  const std::int8_t vector[] = {v.instance_identity, v.configuration,  v.executables,    v.file_system,
+                                v.hardware,          v.runtime_opaque, v.storage_opaque, v.sourced_data};
   std::copy(std::begin(vector), std::end(vector), out.trust_vector);
   out.tier = static_cast<std::int32_t>(view.tier);
   out.issued_at_s = view.issued_at;
@@ -140,13 +149,14 @@ assay_code Verify(const KeySet& keys, std::string_view token, const Expected& e,
 }  // namespace
 }  // namespace assay::sdk
 
-assay_code assay_verify_result_token(const assay_keyset* keys, const char* token, size_t size, const assay_result_options* options,
-                                     assay_result* out) noexcept {
+assay_code assay_verify_result_token(const assay_keyset* keys, const char* token, size_t size,
+                                     const assay_result_options* options, assay_result* out) noexcept {
   if (out == nullptr) return ASSAY_E_ARGUMENT;
   *out = {};
   out->code = ASSAY_E_ARGUMENT;
   assay::sdk::Expected expected;
-  if (keys == nullptr || token == nullptr || options == nullptr || !assay::sdk::ReadOptions(*options, expected)) return out->code;
+  if (keys == nullptr || token == nullptr || options == nullptr || !assay::sdk::ReadOptions(*options, expected))
+    return out->code;
   out->code = assay::sdk::Verify(keys->keys, {token, size}, expected, *out);
   return out->code;
 }

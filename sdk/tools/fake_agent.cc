@@ -19,7 +19,8 @@ constexpr int kPollMs = 100;
 constexpr std::size_t kFrameHead = 4;
 
 std::int64_t NowMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 local::Reply Refuse(std::string code, std::string detail, std::string fix) {
@@ -54,17 +55,25 @@ local::Reply FakeAgent::Answer(const local::Request& request, std::int64_t now_m
     return Payload(ToBuffer(AsBytes(status.text())));
   }
   if (const auto* wanted = std::get_if<local::ResultTokenRequest>(&request)) {
-    const ResultClaims claims = attester_.Claims({.issuer = options_.issuer, .audience = wanted->audience, .match = wanted->match,
-                                                  .server_nonce = wanted->server_nonce, .session_key_hash = wanted->session_key_hash,
-                                                  .now_ms = now_ms, .lifetime_s = options_.lifetime_s, .tier = options_.tier,
+    const ResultClaims claims = attester_.Claims({.issuer = options_.issuer,
+                                                  .audience = wanted->audience,
+                                                  .match = wanted->match,
+                                                  .server_nonce = wanted->server_nonce,
+                                                  .session_key_hash = wanted->session_key_hash,
+                                                  .now_ms = now_ms,
+                                                  .lifetime_s = options_.lifetime_s,
+                                                  .tier = options_.tier,
                                                   .host_tokens = options_.host_tokens});
     auto token = attester_.Sign(claims);
     if (!token.ok()) return Refuse("internal", token.error().detail, "");
     return Payload(ToBuffer(AsBytes(*token)));
   }
   if (const auto* wanted = std::get_if<local::HostTokenRequest>(&request)) {
-    auto token = attester_.MakeHostToken({.server_nonce = wanted->server_nonce, .session_key_hash = wanted->session_key_hash,
-                                          .now_ms = now_ms, .heartbeat = wanted->heartbeat, .sequence = wanted->sequence});
+    auto token = attester_.MakeHostToken({.server_nonce = wanted->server_nonce,
+                                          .session_key_hash = wanted->session_key_hash,
+                                          .now_ms = now_ms,
+                                          .heartbeat = wanted->heartbeat,
+                                          .sequence = wanted->sequence});
     if (!token.ok()) return Refuse("internal", token.error().detail, "");
     return Payload(std::move(*token));
   }
@@ -82,7 +91,8 @@ void FakeAgent::ServeOne(const Fd& peer) const {
   Buffer frame(size);
   if (!ReceiveAll(peer.get(), frame)) return;
   const auto request = local::DecodeRequest(frame);
-  const Buffer reply = local::EncodeReply(request.ok() ? Answer(*request, NowMs()) : Refuse("malformed", request.error().detail, ""));
+  const Buffer reply =
+      local::EncodeReply(request.ok() ? Answer(*request, NowMs()) : Refuse("malformed", request.error().detail, ""));
   Writer out(kFrameHead + reply.size());
   out.U32Le(static_cast<std::uint32_t>(reply.size()));
   out.Put(reply);
@@ -93,7 +103,8 @@ Status FakeAgent::Serve(const Fd& listener, const std::atomic<bool>& stop) const
   while (!stop.load()) {
     pollfd entry{.fd = listener.get(), .events = POLLIN, .revents = 0};
     const int ready = ::poll(&entry, 1, kPollMs);
-    if (ready < 0 && errno != EINTR) return MakeError(Code::kIo, "waiting for a connection failed", static_cast<std::uint32_t>(errno));
+    if (ready < 0 && errno != EINTR)
+      return MakeError(Code::kIo, "waiting for a connection failed", static_cast<std::uint32_t>(errno));
     if (ready <= 0) continue;
     const Fd peer(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (peer.valid()) ServeOne(peer);
@@ -104,7 +115,8 @@ Status FakeAgent::Serve(const Fd& listener, const std::atomic<bool>& stop) const
 Result<Fd> ListenUnix(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof(address.sun_path)) return MakeError(Code::kConfig, "a socket path has 1 to 107 bytes");
+  if (path.empty() || path.size() >= sizeof(address.sun_path))
+    return MakeError(Code::kConfig, "a socket path has 1 to 107 bytes");
   std::copy(path.begin(), path.end(), address.sun_path);
   Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const mode_t before = ::umask(0177);
@@ -112,7 +124,8 @@ Result<Fd> ListenUnix(const std::string& path) {
   const int fault = errno;
   (void)::umask(before);
   if (!bound || ::listen(fd.get(), 64) != 0) {
-    return MakeError(Code::kIo, "cannot listen at " + path + ": remove a stale file there, or choose another path", static_cast<std::uint32_t>(fault));
+    return MakeError(Code::kIo, "cannot listen at " + path + ": remove a stale file there, or choose another path",
+                     static_cast<std::uint32_t>(fault));
   }
   return fd;
 }

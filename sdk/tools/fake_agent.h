@@ -24,7 +24,8 @@ struct FakeAgentOptions {
 
 class FakeAgent {
  public:
-  FakeAgent(SoftAttester attester, FakeAgentOptions options) : attester_(std::move(attester)), options_(std::move(options)) {}
+  FakeAgent(SoftAttester attester, FakeAgentOptions options)
+      : attester_(std::move(attester)), options_(std::move(options)) {}
 
   local::Reply Answer(const local::Request& request, std::int64_t now_ms) const;
   // Serves until `stop` is set (looked at every 100 ms at least).

@@ -20,14 +20,16 @@ std::atomic<bool> stop_asked{false};
 static_assert(std::atomic<bool>::is_always_lock_free);  // set from a signal handler
 
 struct Arguments {
-  std::string keys, issuer = "https://test.assay.invalid", audience, match, nonce, key_hash, out, socket, tier = "affirming";
+  std::string keys, issuer = "https://test.assay.invalid", audience, match, nonce, key_hash, out, socket,
+                    tier = "affirming";
   std::int64_t lifetime_s = 120;
   std::uint64_t sequence = 0;
   bool no_host = false, heartbeat = false;
 };
 
 std::int64_t NowMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 // A key kept in a file, made on first use.
@@ -54,18 +56,21 @@ Result<SoftAttester> Load(const std::string& dir) {
 
 Result<Digest> HexDigest(const std::string& text, const char* option) {
   const auto bytes = FromHex(text);
-  if (!bytes.ok() || bytes->size() != kSha256Size) return MakeError(Code::kConfig, std::string(option) + " takes 64 hexadecimal digits");
+  if (!bytes.ok() || bytes->size() != kSha256Size)
+    return MakeError(Code::kConfig, std::string(option) + " takes 64 hexadecimal digits");
   return ToDigest(*bytes);
 }
 
 Result<Tier> TierFrom(const std::string& name) {
-  for (const Tier tier : {Tier::kNone, Tier::kAffirming, Tier::kWarning, Tier::kContraindicated}) if (TierName(tier) == name) return tier;
+  for (const Tier tier : {Tier::kNone, Tier::kAffirming, Tier::kWarning, Tier::kContraindicated})
+    if (TierName(tier) == name) return tier;
   return MakeError(Code::kConfig, "--tier is none, affirming, warning or contraindicated");
 }
 
 Status Emit(const std::string& path, Bytes data) {
   if (path.empty()) {
-    if (std::fwrite(data.data(), 1, data.size(), stdout) != data.size()) return MakeError(Code::kIo, "cannot write to standard output");
+    if (std::fwrite(data.data(), 1, data.size(), stdout) != data.size())
+      return MakeError(Code::kIo, "cannot write to standard output");
     return Ok();
   }
   std::ofstream out(path, std::ios::binary);
@@ -85,9 +90,15 @@ Status ResultToken(const Arguments& args) {
   ASSAY_TRY(const Digest nonce, HexDigest(args.nonce, "--nonce"));
   ASSAY_TRY(const Digest key_hash, HexDigest(args.key_hash, "--session-key-hash"));
   ASSAY_TRY(const Tier tier, TierFrom(args.tier));
-  ASSAY_TRY(const std::string token, attester.Sign(attester.Claims({.issuer = args.issuer, .audience = args.audience, .match = args.match,
-                                                                    .server_nonce = nonce, .session_key_hash = key_hash, .now_ms = NowMs(),
-                                                                    .lifetime_s = args.lifetime_s, .tier = tier, .host_tokens = !args.no_host})));
+  ASSAY_TRY(const std::string token, attester.Sign(attester.Claims({.issuer = args.issuer,
+                                                                    .audience = args.audience,
+                                                                    .match = args.match,
+                                                                    .server_nonce = nonce,
+                                                                    .session_key_hash = key_hash,
+                                                                    .now_ms = NowMs(),
+                                                                    .lifetime_s = args.lifetime_s,
+                                                                    .tier = tier,
+                                                                    .host_tokens = !args.no_host})));
   return Emit(args.out, AsBytes(token));
 }
 
@@ -95,8 +106,11 @@ Status HostTokenCommand(const Arguments& args) {
   ASSAY_TRY(const SoftAttester attester, Load(args.keys));
   ASSAY_TRY(const Digest nonce, HexDigest(args.nonce, "--nonce"));
   ASSAY_TRY(const Digest key_hash, HexDigest(args.key_hash, "--session-key-hash"));
-  ASSAY_TRY(const Buffer token, attester.MakeHostToken({.server_nonce = nonce, .session_key_hash = key_hash, .now_ms = NowMs(),
-                                                        .heartbeat = args.heartbeat, .sequence = args.sequence}));
+  ASSAY_TRY(const Buffer token, attester.MakeHostToken({.server_nonce = nonce,
+                                                        .session_key_hash = key_hash,
+                                                        .now_ms = NowMs(),
+                                                        .heartbeat = args.heartbeat,
+                                                        .sequence = args.sequence}));
   return Emit(args.out, token);
 }
 
@@ -104,11 +118,13 @@ Status Serve(const Arguments& args) {
   ASSAY_TRY(SoftAttester attester, Load(args.keys));
   ASSAY_TRY(const Tier tier, TierFrom(args.tier));
   ASSAY_TRY(const Fd listener, ListenUnix(args.socket));
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = [](int) { stop_asked.store(true); };
   (void)::sigaction(SIGTERM, &action, nullptr);
   (void)::sigaction(SIGINT, &action, nullptr);
-  const FakeAgent agent(std::move(attester), {.issuer = args.issuer, .lifetime_s = args.lifetime_s, .tier = tier, .host_tokens = !args.no_host});
+  const FakeAgent agent(
+      std::move(attester),
+      {.issuer = args.issuer, .lifetime_s = args.lifetime_s, .tier = tier, .host_tokens = !args.no_host});
   Status status = agent.Serve(listener, stop_asked);
   (void)std::remove(args.socket.c_str());
   return status;
@@ -116,13 +132,18 @@ Status Serve(const Arguments& args) {
 
 void AddToken(CLI::App& command, Arguments& args) {
   command.add_option("--nonce", args.nonce, "The server's nonce, 64 hexadecimal digits")->required();
-  command.add_option("--session-key-hash", args.key_hash, "SHA-256 of the channel key's SubjectPublicKeyInfo, 64 hexadecimal digits")->required();
+  command
+      .add_option("--session-key-hash", args.key_hash,
+                  "SHA-256 of the channel key's SubjectPublicKeyInfo, 64 hexadecimal digits")
+      ->required();
   command.add_option("--out", args.out, "Write to this file instead of standard output");
 }
 
 void AddIssue(CLI::App& command, Arguments& args) {
   command.add_option("--issuer", args.issuer, "iss of the tokens")->capture_default_str();
-  command.add_option("--lifetime", args.lifetime_s, "Seconds until a result ends")->check(CLI::Range(1, 86400))->capture_default_str();
+  command.add_option("--lifetime", args.lifetime_s, "Seconds until a result ends")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
   command.add_option("--tier", args.tier, "none, affirming, warning or contraindicated")->capture_default_str();
   command.add_flag("--no-host-tokens", args.no_host, "Results without what host tokens need");
 }
@@ -132,16 +153,19 @@ void AddIssue(CLI::App& command, Arguments& args) {
 
 int main(int argc, char** argv) {
   using namespace assay::tools;
-  CLI::App app{"assay-fake-attester: a verifier and an agent in one, WITHOUT a TPM, for developing and testing.\n"
-               "Every result is marked as a test; servers refuse it unless they set allow_test.\n\n"
-               "  mkdir keys && assay-fake-attester jwks --keys keys --out jwks.json\n"
-               "  assay-fake-attester serve --keys keys --socket ./agent.sock\n"};
+  CLI::App app{
+      "assay-fake-attester: a verifier and an agent in one, WITHOUT a TPM, for developing and testing.\n"
+      "Every result is marked as a test; servers refuse it unless they set allow_test.\n\n"
+      "  mkdir keys && assay-fake-attester jwks --keys keys --out jwks.json\n"
+      "  assay-fake-attester serve --keys keys --socket ./agent.sock\n"};
   app.set_version_flag("--version", ASSAY_VERSION_STRING);
   app.require_subcommand(1);
   Arguments args;
   const auto add = [&](const char* name, const char* text) {
     CLI::App* command = app.add_subcommand(name, text);
-    command->add_option("--keys", args.keys, "Directory of the test keys; made there on first use")->required()->check(CLI::ExistingDirectory);
+    command->add_option("--keys", args.keys, "Directory of the test keys; made there on first use")
+        ->required()
+        ->check(CLI::ExistingDirectory);
     return command;
   };
   CLI::App* jwks = add("jwks", "Print the key set that servers verify with");
@@ -160,7 +184,10 @@ int main(int argc, char** argv) {
   serve->add_option("--socket", args.socket, "Path of the socket")->required();
   CLI11_PARSE(app, argc, argv);
 
-  const assay::Status status = jwks->parsed() ? Jwks(args) : result->parsed() ? ResultToken(args) : host->parsed() ? HostTokenCommand(args) : Serve(args);
+  const assay::Status status = jwks->parsed()     ? Jwks(args)
+                               : result->parsed() ? ResultToken(args)
+                               : host->parsed()   ? HostTokenCommand(args)
+                                                  : Serve(args);
   if (status.ok()) return 0;
   std::fprintf(stderr, "assay-fake-attester: %s\n", status.error().ToString().c_str());
   return 1;

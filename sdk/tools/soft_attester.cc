@@ -21,12 +21,14 @@ SoftAttester::SoftAttester(SoftKeys keys, PublicKey signer, Buffer aik_spki, std
       signer_(std::move(signer)),
       aik_spki_(std::move(aik_spki)),
       kid_(std::move(kid)),
-      scheme_(keys_.aik.type() == KeyType::kP256 ? SignatureScheme::kEcdsaP256Sha256 : SignatureScheme::kRsaSsaSha256) {}
+      scheme_(keys_.aik.type() == KeyType::kP256 ? SignatureScheme::kEcdsaP256Sha256 : SignatureScheme::kRsaSsaSha256) {
+}
 
 Result<SoftAttester> SoftAttester::Make(SoftKeys keys) {
   ASSAY_TRY(PublicKey signer, keys.signer.Public());
   ASSAY_TRY(const PublicKey aik, keys.aik.Public());
-  if (aik.type() != KeyType::kP256 && aik.type() != KeyType::kRsa2048) return MakeError(Code::kUnsupported, "an AIK is RSA-2048 or P-256");
+  if (aik.type() != KeyType::kP256 && aik.type() != KeyType::kRsa2048)
+    return MakeError(Code::kUnsupported, "an AIK is RSA-2048 or P-256");
   ASSAY_TRY(std::string kid, JwkThumbprint(signer));
   return SoftAttester(std::move(keys), std::move(signer), aik.Spki(), std::move(kid));
 }

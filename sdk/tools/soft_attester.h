@@ -26,7 +26,7 @@ struct SoftRequest {
 
 struct SoftHostRequest {
   Digest server_nonce{}, session_key_hash{};
-  std::int64_t now_ms = 0;       // the pretended TPM's clock, too
+  std::int64_t now_ms = 0;  // the pretended TPM's clock, too
   bool heartbeat = false;
   std::uint64_t sequence = 0;
 };

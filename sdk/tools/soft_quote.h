@@ -18,7 +18,7 @@ struct SoftQuote {
   Buffer pcr_digest;
 };
 
-Buffer EncodeSoftQuote(const SoftQuote& quote);                                                       // TPMS_ATTEST
-Result<Buffer> SignSoftQuote(const PrivateKey& aik, SignatureScheme scheme, Bytes attest);            // TPMT_SIGNATURE
+Buffer EncodeSoftQuote(const SoftQuote& quote);                                             // TPMS_ATTEST
+Result<Buffer> SignSoftQuote(const PrivateKey& aik, SignatureScheme scheme, Bytes attest);  // TPMT_SIGNATURE
 
 }  // namespace assay::tools

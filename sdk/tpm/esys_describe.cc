@@ -24,7 +24,11 @@ std::string Packed(std::uint32_t value) {
 
 std::string Halves(std::uint32_t value) { return std::to_string(value >> 16) + "." + std::to_string(value & 0xFFFF); }
 
-struct Named { std::uint32_t property; const char* name; std::string (*text)(std::uint32_t); };
+struct Named {
+  std::uint32_t property;
+  const char* name;
+  std::string (*text)(std::uint32_t);
+};
 constexpr auto kDecimal = [](std::uint32_t value) { return std::to_string(value); };
 const Named kNamed[] = {
     {TPM2_PT_MANUFACTURER, "manufacturer", Packed},
@@ -34,8 +38,10 @@ const Named kNamed[] = {
     {TPM2_PT_VENDOR_STRING_4, "vendor", Packed},
     {TPM2_PT_FIRMWARE_VERSION_1, "firmware", Halves},
     {TPM2_PT_FIRMWARE_VERSION_2, "firmware_build", Halves},
-    {TPM2_PT_REVISION, "specification_revision", [](std::uint32_t value) { return std::to_string(value / 100) + "." + std::to_string(value % 100); }},
-    {TPM2_PT_PERMANENT, "in_lockout", [](std::uint32_t value) { return std::string((value & TPMA_PERMANENT_INLOCKOUT) != 0 ? "yes" : "no"); }},
+    {TPM2_PT_REVISION, "specification_revision",
+     [](std::uint32_t value) { return std::to_string(value / 100) + "." + std::to_string(value % 100); }},
+    {TPM2_PT_PERMANENT, "in_lockout",
+     [](std::uint32_t value) { return std::string((value & TPMA_PERMANENT_INLOCKOUT) != 0 ? "yes" : "no"); }},
     {TPM2_PT_LOCKOUT_COUNTER, "lockout_failed_tries", kDecimal},
     {TPM2_PT_MAX_AUTH_FAIL, "lockout_limit", kDecimal},
     {TPM2_PT_LOCKOUT_INTERVAL, "lockout_forgives_one_after_seconds", kDecimal},
@@ -52,11 +58,15 @@ Result<ClockInfo> EsysDevice::ReadClock() {
   if (rc != TSS2_RC_SUCCESS) return Failed(rc, "reading the TPM's clock");
   const EsysPtr<TPMS_TIME_INFO> own(time);
   const TPMS_CLOCK_INFO& clock = time->clockInfo;
-  return ClockInfo{.clock = clock.clock, .reset_count = clock.resetCount, .restart_count = clock.restartCount, .safe = clock.safe == TPM2_YES};
+  return ClockInfo{.clock = clock.clock,
+                   .reset_count = clock.resetCount,
+                   .restart_count = clock.restartCount,
+                   .safe = clock.safe == TPM2_YES};
 }
 
 Result<Buffer> EsysDevice::Random(std::size_t size) {
-  if (size > kMaxRandom) return MakeError(Code::kLimit, "at most " + std::to_string(kMaxRandom) + " random bytes are read at once");
+  if (size > kMaxRandom)
+    return MakeError(Code::kLimit, "at most " + std::to_string(kMaxRandom) + " random bytes are read at once");
   Buffer out;
   while (out.size() < size) {
     TPM2B_DIGEST* part = nullptr;
@@ -64,21 +74,25 @@ Result<Buffer> EsysDevice::Random(std::size_t size) {
     const TSS2_RC rc = Esys_GetRandom(esys_.get(), ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, wanted, &part);
     if (rc != TSS2_RC_SUCCESS) return Failed(rc, "reading random numbers");
     const EsysPtr<TPM2B_DIGEST> own(part);
-    if (part->size == 0 || part->size > wanted) return MakeError(Code::kTpm, "the TPM answered another number of random bytes than asked for");
+    if (part->size == 0 || part->size > wanted)
+      return MakeError(Code::kTpm, "the TPM answered another number of random bytes than asked for");
     out.insert(out.end(), part->buffer, part->buffer + part->size);
   }
   return out;
 }
 
-Result<std::vector<std::pair<std::uint32_t, std::uint32_t>>> EsysDevice::Properties(std::uint32_t first, std::uint32_t count) {
+Result<std::vector<std::pair<std::uint32_t, std::uint32_t>>> EsysDevice::Properties(std::uint32_t first,
+                                                                                    std::uint32_t count) {
   TPMS_CAPABILITY_DATA* data = nullptr;
   TPMI_YES_NO more = TPM2_NO;
-  const TSS2_RC rc = Esys_GetCapability(esys_.get(), ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, TPM2_CAP_TPM_PROPERTIES, first, count, &more, &data);
+  const TSS2_RC rc = Esys_GetCapability(esys_.get(), ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, TPM2_CAP_TPM_PROPERTIES,
+                                        first, count, &more, &data);
   if (rc != TSS2_RC_SUCCESS) return RcError(rc, "reading the TPM's properties");
   const EsysPtr<TPMS_CAPABILITY_DATA> own(data);
   std::vector<std::pair<std::uint32_t, std::uint32_t>> out;
   const TPML_TAGGED_TPM_PROPERTY& list = data->data.tpmProperties;
-  for (UINT32 i = 0; i < list.count && i < TPM2_MAX_TPM_PROPERTIES; ++i) out.emplace_back(list.tpmProperty[i].property, list.tpmProperty[i].value);
+  for (UINT32 i = 0; i < list.count && i < TPM2_MAX_TPM_PROPERTIES; ++i)
+    out.emplace_back(list.tpmProperty[i].property, list.tpmProperty[i].value);
   return out;
 }
 

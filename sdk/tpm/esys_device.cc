@@ -24,7 +24,8 @@ EsysDevice::EsysDevice(std::unique_ptr<Link> link, EsysContext esys, TSS2_SYS_CO
     : link_(std::move(link)), esys_(std::move(esys)), sys_(sys) {}
 
 EsysDevice::~EsysDevice() {
-  for (const std::uint32_t handle : transient_) (void)FlushHandle(handle);  // on the way out: nothing is left to do about a failure
+  for (const std::uint32_t handle : transient_)
+    (void)FlushHandle(handle);  // on the way out: nothing is left to do about a failure
 }
 
 Error EsysDevice::Failed(TSS2_RC rc, std::string_view doing) {
@@ -45,7 +46,8 @@ std::string EsysDevice::LockoutWords() {
     for (const auto& [property, value] : *properties) {
       if (property == TPM2_PT_LOCKOUT_COUNTER) words += "; failed tries: " + std::to_string(value);
       if (property == TPM2_PT_MAX_AUTH_FAIL) words += " of " + std::to_string(value);
-      if (property == TPM2_PT_LOCKOUT_INTERVAL) words += "; one is forgiven every " + std::to_string(value) + " s of TPM time";
+      if (property == TPM2_PT_LOCKOUT_INTERVAL)
+        words += "; one is forgiven every " + std::to_string(value) + " s of TPM time";
     }
   }
   return words + "; wait, or clear it with `tpm2_dictionarylockout --clear-lockout` and the lockout authorization";
@@ -82,7 +84,8 @@ Status EsysDevice::FlushTransient(std::uint32_t handle) {
 
 void EsysDevice::EndSession(ESYS_TR session) noexcept {
   TPM2_HANDLE handle = 0;
-  if (Esys_TR_GetTpmHandle(esys_.get(), session, &handle) == TSS2_RC_SUCCESS && FlushHandle(handle) != TSS2_RC_SUCCESS) {
+  if (Esys_TR_GetTpmHandle(esys_.get(), session, &handle) == TSS2_RC_SUCCESS &&
+      FlushHandle(handle) != TSS2_RC_SUCCESS) {
     transient_.push_back(handle);  // again in the destructor
   }
   (void)Esys_TR_Close(esys_.get(), &session);

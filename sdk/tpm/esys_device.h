@@ -35,7 +35,8 @@ class EsysDevice final : public Device {
   Status Persist(std::uint32_t transient, std::uint32_t persistent) override;
   Status RemovePersistent(std::uint32_t persistent) override;
   Result<Buffer> ReadPublic(std::uint32_t handle) override;
-  Result<Secret> ActivateCredential(std::uint32_t aik, std::uint32_t ek, Bytes credential_blob, Bytes encrypted_secret) override;
+  Result<Secret> ActivateCredential(std::uint32_t aik, std::uint32_t ek, Bytes credential_blob,
+                                    Bytes encrypted_secret) override;
   Result<AttestedBytes> CertifyCreation(std::uint32_t aik, const CreatedKey& object, Bytes qualifying) override;
   Result<QuoteResult> Quote(std::uint32_t aik, PcrSelection selection, const Digest& extra_data) override;
   Result<std::vector<Digest>> ReadPcrs(PcrSelection selection) override;
@@ -46,10 +47,25 @@ class EsysDevice final : public Device {
   Result<std::vector<std::pair<std::string, std::string>>> Describe() override;
 
  private:
-  struct Object { ESYS_TR object = ESYS_TR_NONE; std::uint32_t attributes = 0; };  // attributes 0: not known
-  struct PcrChunk { std::vector<Digest> values; std::uint32_t mask = 0; std::uint32_t update_counter = 0; };
-  struct NvShape { std::uint16_t size = 0; std::uint32_t attributes = 0; };
-  struct NvRange { std::uint32_t index; std::uint32_t authorized_by; std::uint16_t offset; std::uint16_t size; };
+  struct Object {
+    ESYS_TR object = ESYS_TR_NONE;
+    std::uint32_t attributes = 0;
+  };  // attributes 0: not known
+  struct PcrChunk {
+    std::vector<Digest> values;
+    std::uint32_t mask = 0;
+    std::uint32_t update_counter = 0;
+  };
+  struct NvShape {
+    std::uint16_t size = 0;
+    std::uint32_t attributes = 0;
+  };
+  struct NvRange {
+    std::uint32_t index;
+    std::uint32_t authorized_by;
+    std::uint16_t offset;
+    std::uint16_t size;
+  };
 
   // The error of a failed command: the link's cause if it has one, words for lockout, else the code's.
   Error Failed(TSS2_RC rc, std::string_view doing);
@@ -75,7 +91,7 @@ class EsysDevice final : public Device {
 
   std::unique_ptr<Link> link_;  // before esys_: outlives it
   EsysContext esys_;
-  TSS2_SYS_CONTEXT* sys_;       // inside esys_
+  TSS2_SYS_CONTEXT* sys_;                    // inside esys_
   std::map<std::uint32_t, Object> objects_;  // by TPM handle
   std::vector<std::uint32_t> transient_;     // objects and sessions, ours to flush
   std::map<std::uint8_t, Digest> pcrs_;      // as last seen: a guess that only a quote's digest confirms

@@ -8,7 +8,8 @@
 namespace assay::tpm {
 namespace {
 
-Result<CreatedKey> Describe(std::uint32_t handle, const TPM2B_PUBLIC& area, const TPM2B_DIGEST& hash, const TPMT_TK_CREATION& ticket) {
+Result<CreatedKey> Describe(std::uint32_t handle, const TPM2B_PUBLIC& area, const TPM2B_DIGEST& hash,
+                            const TPMT_TK_CREATION& ticket) {
   CreatedKey key;
   key.handle = handle;
   ASSAY_TRY(key.public_area, (Marshal<Tss2_MU_TPMT_PUBLIC_Marshal>(area.publicArea)));
@@ -22,7 +23,9 @@ bool NeedsPolicy(TPMA_OBJECT attributes) noexcept { return (attributes & TPMA_OB
 
 }  // namespace
 
-Result<CreatedKey> EsysDevice::CreateEk(EkKind kind) { return CreatePrimary(EkTemplate(kind), "creating the endorsement key"); }
+Result<CreatedKey> EsysDevice::CreateEk(EkKind kind) {
+  return CreatePrimary(EkTemplate(kind), "creating the endorsement key");
+}
 
 Result<CreatedKey> EsysDevice::CreateAik(AikKind kind, Bytes unique) {
   return CreatePrimary(AikTemplate(kind, unique), "creating the attestation key");
@@ -39,8 +42,9 @@ Result<CreatedKey> EsysDevice::CreatePrimary(Bytes area, std::string_view doing)
   TPM2B_CREATION_DATA* data = nullptr;
   TPM2B_DIGEST* hash = nullptr;
   TPMT_TK_CREATION* ticket = nullptr;
-  const TSS2_RC rc = Esys_CreatePrimary(esys_.get(), ESYS_TR_RH_ENDORSEMENT, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &sensitive,
-                                        &in_public, &outside, &no_pcrs, &object, &out_public, &data, &hash, &ticket);
+  const TSS2_RC rc =
+      Esys_CreatePrimary(esys_.get(), ESYS_TR_RH_ENDORSEMENT, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &sensitive,
+                         &in_public, &outside, &no_pcrs, &object, &out_public, &data, &hash, &ticket);
   if (rc != TSS2_RC_SUCCESS) return Failed(rc, doing);
   const EsysPtr<TPM2B_PUBLIC> own_public(out_public);
   const EsysPtr<TPM2B_CREATION_DATA> own_data(data);
@@ -58,7 +62,8 @@ Result<CreatedKey> EsysDevice::CreatePrimary(Bytes area, std::string_view doing)
 
 Status EsysDevice::Evict(ESYS_TR object, std::uint32_t persistent, std::string_view doing) {
   ESYS_TR made = ESYS_TR_NONE;
-  const TSS2_RC rc = Esys_EvictControl(esys_.get(), ESYS_TR_RH_OWNER, object, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, persistent, &made);
+  const TSS2_RC rc = Esys_EvictControl(esys_.get(), ESYS_TR_RH_OWNER, object, ESYS_TR_PASSWORD, ESYS_TR_NONE,
+                                       ESYS_TR_NONE, persistent, &made);
   if (rc != TSS2_RC_SUCCESS) return Failed(rc, doing);
   if (made != ESYS_TR_NONE) objects_[persistent] = {made, 0};
   return Ok();
@@ -103,13 +108,13 @@ Result<std::uint32_t> EsysDevice::AttributesOf(std::uint32_t handle) {
 Result<ESYS_TR> EsysDevice::StartEndorsementPolicy() {
   constexpr TPMT_SYM_DEF kNoEncryption = {.algorithm = TPM2_ALG_NULL, .keyBits = {}, .mode = {}};
   ESYS_TR session = ESYS_TR_NONE;
-  TSS2_RC rc = Esys_StartAuthSession(esys_.get(), ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, nullptr,
-                                     TPM2_SE_POLICY, &kNoEncryption, TPM2_ALG_SHA256, &session);
+  TSS2_RC rc = Esys_StartAuthSession(esys_.get(), ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE,
+                                     nullptr, TPM2_SE_POLICY, &kNoEncryption, TPM2_ALG_SHA256, &session);
   if (rc != TSS2_RC_SUCCESS) return Failed(rc, "starting a policy session");
   rc = Esys_TRSess_SetAttributes(esys_.get(), session, 0, 0xFF);  // not continued: its use ends it
   if (rc == TSS2_RC_SUCCESS) {
-    rc = Esys_PolicySecret(esys_.get(), ESYS_TR_RH_ENDORSEMENT, session, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, nullptr, nullptr,
-                           nullptr, 0, nullptr, nullptr);
+    rc = Esys_PolicySecret(esys_.get(), ESYS_TR_RH_ENDORSEMENT, session, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE,
+                           nullptr, nullptr, nullptr, 0, nullptr, nullptr);
   }
   if (rc == TSS2_RC_SUCCESS) return session;
   Error error = Failed(rc, "authorizing by the endorsement hierarchy");
@@ -117,18 +122,21 @@ Result<ESYS_TR> EsysDevice::StartEndorsementPolicy() {
   return error;
 }
 
-Result<Secret> EsysDevice::ActivateCredential(std::uint32_t aik, std::uint32_t ek, Bytes credential_blob, Bytes encrypted_secret) {
+Result<Secret> EsysDevice::ActivateCredential(std::uint32_t aik, std::uint32_t ek, Bytes credential_blob,
+                                              Bytes encrypted_secret) {
   TPM2B_ID_OBJECT blob{};
   TPM2B_ENCRYPTED_SECRET secret{};
   ASSAY_CHECK_OK((Unmarshal<Tss2_MU_TPM2B_ID_OBJECT_Unmarshal>(credential_blob, "a credential", blob)));
-  ASSAY_CHECK_OK((Unmarshal<Tss2_MU_TPM2B_ENCRYPTED_SECRET_Unmarshal>(encrypted_secret, "a credential's secret", secret)));
+  ASSAY_CHECK_OK(
+      (Unmarshal<Tss2_MU_TPM2B_ENCRYPTED_SECRET_Unmarshal>(encrypted_secret, "a credential's secret", secret)));
   ASSAY_TRY(const ESYS_TR activated, ObjectOf(aik));
   ASSAY_TRY(const ESYS_TR key, ObjectOf(ek));
   ASSAY_TRY(const std::uint32_t attributes, AttributesOf(ek));
   const bool policy = NeedsPolicy(attributes);
   ASSAY_TRY(ESYS_TR session, policy ? StartEndorsementPolicy() : Result<ESYS_TR>(ESYS_TR_PASSWORD));
   TPM2B_DIGEST* info = nullptr;
-  const TSS2_RC rc = Esys_ActivateCredential(esys_.get(), activated, key, ESYS_TR_PASSWORD, session, ESYS_TR_NONE, &blob, &secret, &info);
+  const TSS2_RC rc = Esys_ActivateCredential(esys_.get(), activated, key, ESYS_TR_PASSWORD, session, ESYS_TR_NONE,
+                                             &blob, &secret, &info);
   if (rc != TSS2_RC_SUCCESS) {
     Error error = Failed(rc, "activating the credential");
     if (policy) EndSession(session);
@@ -152,8 +160,8 @@ Result<AttestedBytes> EsysDevice::CertifyCreation(std::uint32_t aik, const Creat
   ASSAY_TRY(const ESYS_TR certified, ObjectOf(object.handle));
   TPM2B_ATTEST* attest = nullptr;
   TPMT_SIGNATURE* signature = nullptr;
-  const TSS2_RC rc = Esys_CertifyCreation(esys_.get(), signer, certified, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &data, &hash,
-                                          &kSchemeOfKey, &ticket, &attest, &signature);
+  const TSS2_RC rc = Esys_CertifyCreation(esys_.get(), signer, certified, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE,
+                                          &data, &hash, &kSchemeOfKey, &ticket, &attest, &signature);
   if (rc != TSS2_RC_SUCCESS) return Failed(rc, "certifying the creation of a key");
   const EsysPtr<TPM2B_ATTEST> own_attest(attest);
   const EsysPtr<TPMT_SIGNATURE> own_signature(signature);

@@ -27,15 +27,19 @@ bool TooLarge(const Error& error) noexcept {
 
 Result<Buffer> EsysDevice::ReadNv(std::uint32_t index) {
   ASSAY_TRY(const NvShape shape, ReadNvShape(index));
-  if (shape.size > limits::kCertificate) return MakeError(Code::kLimit, "the NV index holds " + std::to_string(shape.size) + " bytes, more than a certificate may have");
-  if ((shape.attributes & TPMA_NV_WRITTEN) == 0) return MakeError(Code::kNotFound, "the NV index was defined but never written");
+  if (shape.size > limits::kCertificate)
+    return MakeError(Code::kLimit,
+                     "the NV index holds " + std::to_string(shape.size) + " bytes, more than a certificate may have");
+  if ((shape.attributes & TPMA_NV_WRITTEN) == 0)
+    return MakeError(Code::kNotFound, "the NV index was defined but never written");
   const bool by_index = (shape.attributes & TPMA_NV_AUTHREAD) != 0;
   const std::uint32_t authorized_by = by_index ? index : TPM2_RH_OWNER;
   Buffer content;
   std::uint16_t chunk = kChunk;
   while (content.size() < shape.size) {
     const auto left = static_cast<std::uint16_t>(shape.size - content.size());
-    const Result<Buffer> part = ReadNvChunk({index, authorized_by, static_cast<std::uint16_t>(content.size()), std::min(left, chunk)});
+    const Result<Buffer> part =
+        ReadNvChunk({index, authorized_by, static_cast<std::uint16_t>(content.size()), std::min(left, chunk)});
     if (!part.ok() && TooLarge(part.error()) && chunk > kSmallestChunk) {
       chunk /= 2;
       continue;
@@ -59,7 +63,8 @@ Result<Buffer> EsysDevice::ReadNvChunk(const NvRange& range) {
   const TSS2L_SYS_AUTH_COMMAND auth = EmptyPassword();
   TSS2L_SYS_AUTH_RESPONSE auth_response{};
   TPM2B_MAX_NV_BUFFER data{};
-  const TSS2_RC rc = Tss2_Sys_NV_Read(sys_, range.authorized_by, range.index, &auth, range.size, range.offset, &data, &auth_response);
+  const TSS2_RC rc =
+      Tss2_Sys_NV_Read(sys_, range.authorized_by, range.index, &auth, range.size, range.offset, &data, &auth_response);
   if (rc != TSS2_RC_SUCCESS) return Failed(rc, "reading an NV index");
   return ToBuffer(Bytes(data.buffer, data.size));
 }

@@ -17,13 +17,16 @@ TPML_PCR_SELECTION Sha256Selection(std::uint32_t mask) {
   list.count = 1;
   list.pcrSelections[0].hash = TPM2_ALG_SHA256;
   list.pcrSelections[0].sizeofSelect = limits::kPcrs / 8;
-  for (unsigned byte = 0; byte < limits::kPcrs / 8; ++byte) list.pcrSelections[0].pcrSelect[byte] = static_cast<BYTE>(mask >> (8 * byte));
+  for (unsigned byte = 0; byte < limits::kPcrs / 8; ++byte)
+    list.pcrSelections[0].pcrSelect[byte] = static_cast<BYTE>(mask >> (8 * byte));
   return list;
 }
 
 Status CheckSelection(PcrSelection selection) {
-  if (selection.hash != Alg::kSha256) return MakeError(Code::kUnsupported, "PCRs are read from the sha256 bank, not from " + AlgName(selection.hash));
-  if (selection.mask == 0 || (selection.mask & ~kAllPcrs) != 0) return MakeError(Code::kUnsupported, "a PCR selection names PCRs 0 to 23, at least one");
+  if (selection.hash != Alg::kSha256)
+    return MakeError(Code::kUnsupported, "PCRs are read from the sha256 bank, not from " + AlgName(selection.hash));
+  if (selection.mask == 0 || (selection.mask & ~kAllPcrs) != 0)
+    return MakeError(Code::kUnsupported, "a PCR selection names PCRs 0 to 23, at least one");
   return Ok();
 }
 
@@ -46,12 +49,12 @@ Result<QuoteResult> EsysDevice::Quote(std::uint32_t aik, PcrSelection selection,
     }
     ASSAY_TRY(const Attest attest, DecodeAttest(quoted->attest));
     std::optional<std::vector<Digest>> values = Remembered(selection);
-    if (!values || !Equal(DigestOf(*values), attest.pcr_digest)) {
-      ASSAY_TRY(values, ReadPcrs(selection));
-    }
-    if (Equal(DigestOf(*values), attest.pcr_digest)) return QuoteResult{std::move(quoted->attest), std::move(quoted->signature), std::move(*values)};
+    if (!values || !Equal(DigestOf(*values), attest.pcr_digest)) { ASSAY_TRY(values, ReadPcrs(selection)); }
+    if (Equal(DigestOf(*values), attest.pcr_digest))
+      return QuoteResult{std::move(quoted->attest), std::move(quoted->signature), std::move(*values)};
   }
-  return MakeError(Code::kConflict, "PCRs kept changing between quote and read; try again when the machine has settled");
+  return MakeError(Code::kConflict,
+                   "PCRs kept changing between quote and read; try again when the machine has settled");
 }
 
 Result<AttestedBytes> EsysDevice::QuoteOnce(ESYS_TR aik, PcrSelection selection, const Digest& extra_data) {
@@ -60,7 +63,8 @@ Result<AttestedBytes> EsysDevice::QuoteOnce(ESYS_TR aik, PcrSelection selection,
   const TPML_PCR_SELECTION list = Sha256Selection(selection.mask);
   TPM2B_ATTEST* attest = nullptr;
   TPMT_SIGNATURE* signature = nullptr;
-  const TSS2_RC rc = Esys_Quote(esys_.get(), aik, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &data, &kSchemeOfKey, &list, &attest, &signature);
+  const TSS2_RC rc = Esys_Quote(esys_.get(), aik, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &data, &kSchemeOfKey,
+                                &list, &attest, &signature);
   if (rc != TSS2_RC_SUCCESS) return Failed(rc, "quoting");
   const EsysPtr<TPM2B_ATTEST> own_attest(attest);
   const EsysPtr<TPMT_SIGNATURE> own_signature(signature);
@@ -94,18 +98,23 @@ Result<EsysDevice::PcrChunk> EsysDevice::ReadPcrChunk(std::uint32_t mask) {
   PcrChunk chunk;
   TPML_PCR_SELECTION* given = nullptr;
   TPML_DIGEST* values = nullptr;
-  const TSS2_RC rc = Esys_PCR_Read(esys_.get(), ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, &asked, &chunk.update_counter, &given, &values);
+  const TSS2_RC rc = Esys_PCR_Read(esys_.get(), ESYS_TR_NONE, ESYS_TR_NONE, ESYS_TR_NONE, &asked, &chunk.update_counter,
+                                   &given, &values);
   if (rc != TSS2_RC_SUCCESS) return Failed(rc, "reading PCRs");
   const EsysPtr<TPML_PCR_SELECTION> own_given(given);
   const EsysPtr<TPML_DIGEST> own_values(values);
   for (UINT32 i = 0; i < given->count && given->pcrSelections[i].hash == TPM2_ALG_SHA256; ++i) {
-    for (unsigned byte = 0; byte < limits::kPcrs / 8; ++byte) chunk.mask |= static_cast<std::uint32_t>(given->pcrSelections[i].pcrSelect[byte]) << (8 * byte);
+    for (unsigned byte = 0; byte < limits::kPcrs / 8; ++byte)
+      chunk.mask |= static_cast<std::uint32_t>(given->pcrSelections[i].pcrSelect[byte]) << (8 * byte);
   }
   for (UINT32 i = 0; i < values->count; ++i) {
     ASSAY_TRY(const Digest value, ToDigest(Bytes(values->digests[i].buffer, values->digests[i].size)));
     chunk.values.push_back(value);
   }
-  if (chunk.mask == 0) return MakeError(Code::kTpm, "the TPM's sha256 bank is not active; activate it in the firmware's settings or with tpm2_pcrallocate");
+  if (chunk.mask == 0)
+    return MakeError(
+        Code::kTpm,
+        "the TPM's sha256 bank is not active; activate it in the firmware's settings or with tpm2_pcrallocate");
   const bool ascending = std::countr_zero(chunk.mask) == std::countr_zero(mask) && (chunk.mask & ~mask) == 0;
   if (!ascending || static_cast<std::size_t>(std::popcount(chunk.mask)) != chunk.values.size()) {
     return MakeError(Code::kTpm, "the TPM answered other PCRs than the ones asked for");
@@ -120,7 +129,8 @@ Status EsysDevice::ExtendPcr(std::uint8_t pcr, const Digest& digest) {
   values.digests[0].hashAlg = TPM2_ALG_SHA256;
   CopyBytes(digest, values.digests[0].digest.sha256);
   pcrs_.erase(pcr);  // whatever comes, the value is no longer known
-  const TSS2_RC rc = Esys_PCR_Extend(esys_.get(), ESYS_TR_PCR0 + pcr, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &values);
+  const TSS2_RC rc =
+      Esys_PCR_Extend(esys_.get(), ESYS_TR_PCR0 + pcr, ESYS_TR_PASSWORD, ESYS_TR_NONE, ESYS_TR_NONE, &values);
   if (rc != TSS2_RC_SUCCESS) return Failed(rc, "extending PCR " + std::to_string(pcr));
   return Ok();
 }

@@ -57,16 +57,21 @@ Link::Link(std::string tcti, Tap* tap) : tcti_(std::move(tcti)), tap_(tap) {
   v1.receive = OnReceive;
   v1.finalize = [](TSS2_TCTI_CONTEXT*) {};
   v1.cancel = [](TSS2_TCTI_CONTEXT*) -> TSS2_RC { return TSS2_TCTI_RC_NOT_IMPLEMENTED; };
-  v1.getPollHandles = [](TSS2_TCTI_CONTEXT*, TSS2_TCTI_POLL_HANDLE*, std::size_t*) -> TSS2_RC { return TSS2_TCTI_RC_NOT_IMPLEMENTED; };
+  v1.getPollHandles = [](TSS2_TCTI_CONTEXT*, TSS2_TCTI_POLL_HANDLE*, std::size_t*) -> TSS2_RC {
+    return TSS2_TCTI_RC_NOT_IMPLEMENTED;
+  };
   v1.setLocality = [](TSS2_TCTI_CONTEXT*, std::uint8_t) -> TSS2_RC { return TSS2_TCTI_RC_NOT_IMPLEMENTED; };
-  shim_.common.makeSticky = [](TSS2_TCTI_CONTEXT*, TPM2_HANDLE*, std::uint8_t) -> TSS2_RC { return TSS2_TCTI_RC_NOT_IMPLEMENTED; };
+  shim_.common.makeSticky = [](TSS2_TCTI_CONTEXT*, TPM2_HANDLE*, std::uint8_t) -> TSS2_RC {
+    return TSS2_TCTI_RC_NOT_IMPLEMENTED;
+  };
 }
 
 Link::~Link() { Disconnect(); }
 
 Result<std::unique_ptr<Link>> Link::Open(const std::string& tcti, Tap* tap) {
   if (!KnownTcti(tcti)) {
-    return MakeError(Code::kConfig, "the TCTI '" + tcti + "' is not one of 'device:/dev/tpmrm0' and 'swtpm:path=SOCKET'");
+    return MakeError(Code::kConfig,
+                     "the TCTI '" + tcti + "' is not one of 'device:/dev/tpmrm0' and 'swtpm:path=SOCKET'");
   }
   QuietTss2();
   std::unique_ptr<Link> link(new Link(tcti, tap));
@@ -79,8 +84,10 @@ Status Link::Connect() {
   const TSS2_RC rc = Tss2_TctiLdr_Initialize(tcti_.c_str(), &lower_);
   if (rc == TSS2_RC_SUCCESS) return Ok();
   lower_ = nullptr;
-  return MakeError(Code::kUnavailable, "the TPM at '" + tcti_ + "' does not open: " + RcText(rc) +
-                   "; check that the path exists, that this user may open it, and that nothing else holds it", rc);
+  return MakeError(Code::kUnavailable,
+                   "the TPM at '" + tcti_ + "' does not open: " + RcText(rc) +
+                       "; check that the path exists, that this user may open it, and that nothing else holds it",
+                   rc);
 }
 
 void Link::Disconnect() noexcept {
@@ -123,7 +130,10 @@ void Link::Exchange() {
     }
     if (!PutOff(*rc)) break;
     if (attempt == kMaxAttempts) {
-      fault_ = MakeError(Code::kBusy, "the TPM put the command off " + std::to_string(attempt) + " times: " + RcText(*rc) + "; try again later", *rc);
+      fault_ = MakeError(
+          Code::kBusy,
+          "the TPM put the command off " + std::to_string(attempt) + " times: " + RcText(*rc) + "; try again later",
+          *rc);
       break;
     }
     std::this_thread::sleep_for(delay);
@@ -163,7 +173,8 @@ Status Link::Receive() {
   response_.resize(TPM2_MAX_RESPONSE_SIZE);
   std::size_t size = response_.size();
   const TSS2_RC rc = Tss2_Tcti_Receive(lower_, &size, response_.data(), TSS2_TCTI_TIMEOUT_BLOCK);
-  if (rc != TSS2_RC_SUCCESS) return MakeError(Code::kUnavailable, "the TPM at '" + tcti_ + "' gave no answer: " + RcText(rc), rc);
+  if (rc != TSS2_RC_SUCCESS)
+    return MakeError(Code::kUnavailable, "the TPM at '" + tcti_ + "' gave no answer: " + RcText(rc), rc);
   response_.resize(std::min(size, response_.size()));
   return Ok();
 }
@@ -172,11 +183,15 @@ Status Link::Receive() {
 Status Link::AwaitAnswer() {
   std::array<TSS2_TCTI_POLL_HANDLE, kMaxPollHandles> handles{};
   std::size_t count = handles.size();
-  if (Tss2_Tcti_GetPollHandles(lower_, handles.data(), &count) != TSS2_RC_SUCCESS || count == 0 || count > handles.size()) return Ok();
+  if (Tss2_Tcti_GetPollHandles(lower_, handles.data(), &count) != TSS2_RC_SUCCESS || count == 0 ||
+      count > handles.size())
+    return Ok();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kAnswerDeadlineMs);
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
-    const int ready = poll(handles.data(), static_cast<nfds_t>(count), static_cast<int>(std::max<std::int64_t>(left, 0)));
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    const int ready =
+        poll(handles.data(), static_cast<nfds_t>(count), static_cast<int>(std::max<std::int64_t>(left, 0)));
     if (ready > 0) return Ok();
     if (ready == 0) return MakeError(Code::kTimeout, "the TPM at '" + tcti_ + "' did not answer within three minutes");
     if (errno != EINTR) return MakeError(Code::kIo, "waiting for the TPM failed", static_cast<std::uint32_t>(errno));

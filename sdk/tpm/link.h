@@ -37,7 +37,8 @@ class Link {
     Link* link = nullptr;
   };
   static TSS2_RC OnTransmit(TSS2_TCTI_CONTEXT* context, std::size_t size, const std::uint8_t* command) noexcept;
-  static TSS2_RC OnReceive(TSS2_TCTI_CONTEXT* context, std::size_t* size, std::uint8_t* response, std::int32_t timeout) noexcept;
+  static TSS2_RC OnReceive(TSS2_TCTI_CONTEXT* context, std::size_t* size, std::uint8_t* response,
+                           std::int32_t timeout) noexcept;
 
   Link(std::string tcti, Tap* tap);
   Status Connect();

@@ -36,7 +36,8 @@ template <auto F, typename T>
 Status Unmarshal(Bytes encoded, std::string_view what, T& out) {
   std::size_t used = 0;
   const TSS2_RC rc = F(encoded.data(), encoded.size(), &used, &out);
-  if (rc != TSS2_RC_SUCCESS) return MakeError(Code::kMalformed, std::string(what) + " does not decode: " + RcText(rc), rc);
+  if (rc != TSS2_RC_SUCCESS)
+    return MakeError(Code::kMalformed, std::string(what) + " does not decode: " + RcText(rc), rc);
   if (used != encoded.size()) return MakeError(Code::kMalformed, std::string(what) + " is followed by stray bytes");
   return Ok();
 }
@@ -44,7 +45,9 @@ Status Unmarshal(Bytes encoded, std::string_view what, T& out) {
 // Sets a TPM2B whose content is `field` and whose length is `size`.
 template <std::size_t N>
 Status FillTpm2b(Bytes content, UINT16& size, BYTE (&field)[N]) {
-  if (content.size() > N) return MakeError(Code::kLimit, "a value of " + std::to_string(content.size()) + " bytes is too long for its TPM field");
+  if (content.size() > N)
+    return MakeError(Code::kLimit,
+                     "a value of " + std::to_string(content.size()) + " bytes is too long for its TPM field");
   CopyBytes(content, MutableBytes(field).first(content.size()));
   size = static_cast<UINT16>(content.size());
   return Ok();

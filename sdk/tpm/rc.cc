@@ -14,7 +14,11 @@ namespace {
 constexpr std::uint32_t kFormatOne = 0x080;      // bit F: the low six bits are the code
 constexpr std::uint32_t kFormatOneCode = 0x0BF;  // without parameter bit and number
 
-struct Known { std::uint32_t base; Code code; const char* words; };
+struct Known {
+  std::uint32_t base;
+  Code code;
+  const char* words;
+};
 constexpr Known kKnown[] = {
     {TPM2_RC_HANDLE, Code::kNotFound, "there is nothing at that handle"},
     {TPM2_RC_REFERENCE_H0, Code::kNotFound, "the first handle is not loaded"},
@@ -22,7 +26,8 @@ constexpr Known kKnown[] = {
     {TPM2_RC_NV_UNINITIALIZED, Code::kNotFound, "the NV index was defined but never written"},
     {TPM2_RC_LOCKOUT, Code::kTpm, "the TPM is in dictionary-attack lockout after failed authorizations"},
     {TPM2_RC_AUTH_FAIL, Code::kTpm, "the authorization value is wrong, and the try was counted"},
-    {TPM2_RC_BAD_AUTH, Code::kTpm, "the authorization value is wrong: owner and endorsement hierarchies must have an empty password"},
+    {TPM2_RC_BAD_AUTH, Code::kTpm,
+     "the authorization value is wrong: owner and endorsement hierarchies must have an empty password"},
     {TPM2_RC_INTEGRITY, Code::kTpm, "the credential was made for another key or was changed"},
     {TPM2_RC_OBJECT_MEMORY, Code::kTpm, "no room for another object; flush some with `tpm2_flushcontext -t`"},
     {TPM2_RC_SESSION_MEMORY, Code::kTpm, "no room for another session; flush some with `tpm2_flushcontext -l`"},
@@ -46,7 +51,8 @@ bool FromTpm(std::uint32_t rc) noexcept {
 const Known* Find(std::uint32_t rc) noexcept {
   if (!FromTpm(rc)) return nullptr;
   const std::uint32_t base = BaseCode(rc);
-  for (const Known& known : kKnown) if (known.base == base) return &known;
+  for (const Known& known : kKnown)
+    if (known.base == base) return &known;
   return nullptr;
 }
 
@@ -67,7 +73,9 @@ std::string RcText(std::uint32_t rc) {
 Error RcError(std::uint32_t rc, std::string_view doing) {
   const Known* known = Find(rc);
   const Code code = known != nullptr ? known->code : FromTpm(rc) ? Code::kTpm : Code::kUnavailable;
-  return MakeError(code, std::string(doing) + ": " + (FromTpm(rc) ? "the TPM answered " : "the TPM's library answered ") + RcText(rc), rc);
+  return MakeError(
+      code,
+      std::string(doing) + ": " + (FromTpm(rc) ? "the TPM answered " : "the TPM's library answered ") + RcText(rc), rc);
 }
 
 }  // namespace assay::tpm

@@ -12,7 +12,7 @@ namespace assay::tpm {
 
 // The code without its parameter, handle or session number (Part 2, section 6.6.2).
 std::uint32_t BaseCode(std::uint32_t rc) noexcept;
-std::string RcText(std::uint32_t rc);                              // "0x00000921 (the TPM is in lockout ...)"
-Error RcError(std::uint32_t rc, std::string_view doing);           // doing: "quoting"
+std::string RcText(std::uint32_t rc);                     // "0x00000921 (the TPM is in lockout ...)"
+Error RcError(std::uint32_t rc, std::string_view doing);  // doing: "quoting"
 
 }  // namespace assay::tpm

@@ -33,7 +33,8 @@ Outcome Run(Trail& trail, FaultPlan& plan) {
   Outcome outcome;
   auto directory = OpenOwnDirectory(trail.options.directory, Missing::kMake);
   REQUIRE(directory.ok());
-  auto opened = FileAuditLog::Open(trail.options, trail.keys, std::make_unique<test::FaultyDirectory>(std::move(directory).value(), plan));
+  auto opened = FileAuditLog::Open(trail.options, trail.keys,
+                                   std::make_unique<test::FaultyDirectory>(std::move(directory).value(), plan));
   if (!opened.ok()) {
     outcome.cause = opened.error().ToString();
     return outcome;
@@ -115,7 +116,8 @@ void FailEach(int os, bool short_write) {
     if (!plan.failed) continue;  // batches were larger this time: fewer operations
     ++kinds[plan.failed_op];
     CHECK(plan.syncs_after_fault == 0);
-    CHECK(outcome.acknowledged.size() + static_cast<std::size_t>(outcome.failed + outcome.refused) == (outcome.opened ? kRecords : 0));
+    CHECK(outcome.acknowledged.size() + static_cast<std::size_t>(outcome.failed + outcome.refused) ==
+          (outcome.opened ? kRecords : 0));
     if (outcome.opened && outcome.acknowledged.size() < kRecords) {
       CHECK(outcome.stopped);
       CHECK(outcome.cause.find(os == ENOSPC ? "No space left" : "Input/output error") != std::string::npos);
@@ -124,10 +126,13 @@ void FailEach(int os, bool short_write) {
     CheckReopened(trail, outcome);
   }
   CHECK(stopped > 10);
-  for (const Op op : {Op::kWrite, Op::kSync, Op::kRename, Op::kOpen, Op::kDirectorySync, Op::kTruncate}) CHECK(kinds[op] > 0);
+  for (const Op op : {Op::kWrite, Op::kSync, Op::kRename, Op::kOpen, Op::kDirectorySync, Op::kTruncate})
+    CHECK(kinds[op] > 0);
 }
 
-TEST_CASE("an I/O error at any operation fails who was covered and loses nothing that was acknowledged") { FailEach(EIO, false); }
+TEST_CASE("an I/O error at any operation fails who was covered and loses nothing that was acknowledged") {
+  FailEach(EIO, false);
+}
 TEST_CASE("a full disk at any operation, in the middle of a write, does the same") { FailEach(ENOSPC, true); }
 
 TEST_CASE("short writes are continued, not taken for whole ones") {
@@ -144,7 +149,8 @@ TEST_CASE("a log that stopped says why at once, to health and to every append") 
   FaultPlan plan;
   auto directory = OpenOwnDirectory(trail.options.directory, Missing::kMake);
   REQUIRE(directory.ok());
-  auto log = FileAuditLog::Open(trail.options, trail.keys, std::make_unique<test::FaultyDirectory>(std::move(directory).value(), plan));
+  auto log = FileAuditLog::Open(trail.options, trail.keys,
+                                std::make_unique<test::FaultyDirectory>(std::move(directory).value(), plan));
   REQUIRE(log.ok());
   CHECK((*log)->AppendAndWait(Record(0)).ok());
   plan.fail_at = plan.operations + 1;  // the barrier behind the next write

@@ -19,7 +19,10 @@ namespace {
 using test::Record;
 using test::Trail;
 
-struct Acknowledged { std::uint64_t sequence = 0; std::int64_t n = 0; };
+struct Acknowledged {
+  std::uint64_t sequence = 0;
+  std::int64_t n = 0;
+};
 static_assert(sizeof(Acknowledged) == 16);
 
 // Runs in the child and never returns.

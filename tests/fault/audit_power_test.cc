@@ -43,7 +43,8 @@ LogOptions SmallSegments() { return {.directory = "simulated", .segment_bytes = 
 // run has the same operations every time.
 class Feeder {
  public:
-  Feeder(FileAuditLog& log, Model& model, std::vector<int> batches) : log_(log), model_(model), batches_(std::move(batches)) {}
+  Feeder(FileAuditLog& log, Model& model, std::vector<int> batches)
+      : log_(log), model_(model), batches_(std::move(batches)) {}
   std::string Run() {
     Next();  // of one record: the writer can't be faster than us
     return done_.get_future().get();
@@ -98,7 +99,8 @@ std::string CheckRecords(const std::map<std::uint64_t, std::string>& stored, con
   auto from = model.offered.begin();
   for (const auto& [sequence, json] : stored) {
     from = std::find(from, model.offered.end(), json);
-    if (from == model.offered.end()) return "record " + std::to_string(sequence) + " is repeated, out of order or was never appended";
+    if (from == model.offered.end())
+      return "record " + std::to_string(sequence) + " is repeated, out of order or was never appended";
     ++from;
   }
   return {};
@@ -131,7 +133,9 @@ struct Tally {
   std::uint64_t cuts = 0;
   std::vector<std::string> failures;
 
-  Survival SurvivalOf(std::uint64_t sample) const { return sample == 0 ? Survival::kNothing : sample == 1 ? Survival::kEverything : Survival::kChance; }
+  Survival SurvivalOf(std::uint64_t sample) const {
+    return sample == 0 ? Survival::kNothing : sample == 1 ? Survival::kEverything : Survival::kChance;
+  }
   std::uint64_t Draw(std::uint64_t sample) const { return seed * 1'000'003 + places * 1009 + sample; }
 
   // The power fails here.
@@ -139,12 +143,15 @@ struct Tally {
     ++places;
     for (std::uint64_t sample = 0; sample < samples; ++sample) {
       ++cuts;
-      const std::string wrong = Judge(PowerCut(Draw(sample), SurvivalOf(sample)).Of(disk), model, (places + sample) % 2 == 0);
+      const std::string wrong =
+          Judge(PowerCut(Draw(sample), SurvivalOf(sample)).Of(disk), model, (places + sample) % 2 == 0);
       Note(wrong, "image " + std::to_string(sample));
     }
   }
   void Note(const std::string& wrong, const std::string& where) {
-    if (!wrong.empty()) failures.push_back("seed " + std::to_string(seed) + ", place " + std::to_string(places) + ", " + where + ": " + wrong);
+    if (!wrong.empty())
+      failures.push_back("seed " + std::to_string(seed) + ", place " + std::to_string(places) + ", " + where + ": " +
+                         wrong);
   }
   void Report() const {
     MESSAGE(cuts, " power cuts at ", places, " places");
@@ -186,8 +193,8 @@ TEST_CASE("what was acknowledged survives a second power cut before every operat
   PowerDisk disk;
   Model model;
   CHECK(Live(disk, model, kBatches, [&] {
-    CutRecovery(PowerCut(tally.Draw(7), Survival::kChance).Of(disk), model, tally, "a power cut");
-  }) == "");
+          CutRecovery(PowerCut(tally.Draw(7), Survival::kChance).Of(disk), model, tally, "a power cut");
+        }) == "");
   CHECK(tally.places > 500);
   tally.Report();
 }
@@ -196,9 +203,7 @@ TEST_CASE("what was acknowledged survives a power cut while the successor of a k
   Tally tally;
   PowerDisk disk;
   Model model;
-  CHECK(Live(disk, model, kBatches, [&] {
-    CutRecovery(disk, model, tally, "a kill");
-  }) == "");
+  CHECK(Live(disk, model, kBatches, [&] { CutRecovery(disk, model, tally, "a kill"); }) == "");
   CHECK(tally.places > 500);
   tally.Report();
 }

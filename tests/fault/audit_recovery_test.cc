@@ -99,7 +99,8 @@ TEST_CASE("damage to any line that a later one calls acknowledged refuses to sta
       INFO("byte ", at);
       REQUIRE_FALSE(refused.ok());
       CHECK(refused.error().code == Code::kMalformed);
-      CHECK(refused.error().detail.find("segment 1, record " + std::to_string(i + 1) + ", byte " + std::to_string(lines[i]) + ":") != std::string::npos);
+      CHECK(refused.error().detail.find("segment 1, record " + std::to_string(i + 1) + ", byte " +
+                                        std::to_string(lines[i]) + ":") != std::string::npos);
       CHECK(ReadBytes(crashed.trail.Segment(1)) == bad);  // nothing was touched
     }
   }
@@ -120,7 +121,8 @@ TEST_CASE("a torn tail that the store knows as acknowledged refuses to start") {
 TEST_CASE("a truncated last segment is no crash of ours and refuses to start") {
   Crashed crashed(2);
   WriteBytes(crashed.trail.Segment(1), Bytes(crashed.good).first(crashed.end));
-  CHECK(FileAuditLog::Open(crashed.trail.options, crashed.trail.keys).error().detail.find("truncated") != std::string::npos);
+  CHECK(FileAuditLog::Open(crashed.trail.options, crashed.trail.keys).error().detail.find("truncated") !=
+        std::string::npos);
 }
 
 TEST_CASE("a rotation cut short before, within and after its seal is finished at the next start") {

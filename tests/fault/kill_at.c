@@ -22,7 +22,12 @@
 #include <unistd.h>
 
 enum Action { kPass, kKill, kTear, kFail };
-struct Order { enum Action action; int error; long at; char kinds[64]; };
+struct Order {
+  enum Action action;
+  int error;
+  long at;
+  char kinds[64];
+};
 
 static atomic_long seen;
 static atomic_int trail_synced;  // since there is an order
@@ -82,7 +87,9 @@ static enum Action Judge(int fd, const char* call, int changes_file, int* error)
   enum Action action = kPass;
   if (ReadOrder(&order)) {
     const char* kind = KindOf(fd);
-    if (strcmp(kind, "net") == 0 && strncmp(call, "send", 4) == 0 && strstr(order.kinds, "reply") != NULL && atomic_load(&trail_synced)) kind = "reply";
+    if (strcmp(kind, "net") == 0 && strncmp(call, "send", 4) == 0 && strstr(order.kinds, "reply") != NULL &&
+        atomic_load(&trail_synced))
+      kind = "reply";
     if (strcmp(kind, "audit") == 0 && strcmp(call, "fdatasync") == 0) atomic_store(&trail_synced, 1);
     if (strstr(order.kinds, kind) != NULL) {
       const long number = atomic_fetch_add(&seen, 1) + 1;
@@ -97,12 +104,12 @@ static enum Action Judge(int fd, const char* call, int changes_file, int* error)
   return action;
 }
 
-#define REFUSE_OR_PASS(fd, call, changes)                              \
-  int fault_error = 0;                                                 \
-  const enum Action action = Judge(fd, call, changes, &fault_error);   \
-  if (action == kFail) {                                               \
-    errno = fault_error;                                               \
-    return -1;                                                         \
+#define REFUSE_OR_PASS(fd, call, changes)                            \
+  int fault_error = 0;                                               \
+  const enum Action action = Judge(fd, call, changes, &fault_error); \
+  if (action == kFail) {                                             \
+    errno = fault_error;                                             \
+    return -1;                                                       \
   }
 
 ssize_t pwrite64(int fd, const void* bytes, size_t size, off64_t at) {

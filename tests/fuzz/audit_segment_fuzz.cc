@@ -22,10 +22,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const char* why = nullptr;
   if (const auto line = ParseLine(input, kMaxRecord, why)) {
     Buffer again;
-    const std::size_t at = AppendLine(again, {line->epoch, line->sequence, line->acknowledged, line->kind}, AsText(line->record));
+    const std::size_t at =
+        AppendLine(again, {line->epoch, line->sequence, line->acknowledged, line->kind}, AsText(line->record));
     PutMac(again, at, line->mac);
     if (!Equal(again, input.first(line->length))) std::abort();
-    if (const auto header = ParseHeader(line->record); header && EncodeHeader(*header) != AsText(line->record)) std::abort();
+    if (const auto header = ParseHeader(line->record); header && EncodeHeader(*header) != AsText(line->record))
+      std::abort();
   }
   for (const bool last : {true, false}) {
     ChainState chain;

@@ -25,7 +25,9 @@ constexpr char kRoot[] =
     "-----END CERTIFICATE-----\n";
 constexpr std::int64_t kNow = 1'800'000'000;
 
-void Require(bool held) { if (!held) std::abort(); }
+void Require(bool held) {
+  if (!held) std::abort();
+}
 
 }  // namespace
 

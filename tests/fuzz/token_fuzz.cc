@@ -9,7 +9,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto claims = assay::DecodeResultClaims(text); claims.ok()) {
     const std::string again = assay::EncodeResultClaims(*claims);
     const auto second = assay::DecodeResultClaims(again);
-    if (again.size() <= assay::limits::kResultToken && (!second.ok() || assay::EncodeResultClaims(*second) != again)) std::abort();
+    if (again.size() <= assay::limits::kResultToken && (!second.ok() || assay::EncodeResultClaims(*second) != again))
+      std::abort();
   }
   if (const auto list = assay::DecodeRevocationList(text); list.ok()) {
     const auto again = assay::DecodeRevocationList(assay::EncodeRevocationList(*list));

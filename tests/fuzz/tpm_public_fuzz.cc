@@ -6,7 +6,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const assay::Bytes input(data, size);
-  if (const auto content = assay::tpm::UnwrapTpm2b(input, assay::limits::kPublicArea, "an area"); content.ok() && content->size() + 2 != size) std::abort();
+  if (const auto content = assay::tpm::UnwrapTpm2b(input, assay::limits::kPublicArea, "an area");
+      content.ok() && content->size() + 2 != size)
+    std::abort();
   const auto area = assay::tpm::DecodePublicArea(input);
   if (!area.ok()) return 0;
   const auto name = assay::tpm::ObjectName(input);
@@ -15,6 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto aik = assay::tpm::CheckAikArea(*area);
   if (!aik.ok() && aik.error().code != assay::Code::kDenied) std::abort();
   if (aik.ok() && (area->attributes & assay::tpm::attr::kRestricted) == 0) std::abort();
-  if (key.ok() && aik.ok() && key->type() != assay::KeyType::kRsa2048 && key->type() != assay::KeyType::kP256) std::abort();
+  if (key.ok() && aik.ok() && key->type() != assay::KeyType::kRsa2048 && key->type() != assay::KeyType::kP256)
+    std::abort();
   return 0;
 }

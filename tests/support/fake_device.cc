@@ -19,7 +19,8 @@ constexpr std::size_t kSizeField = 2;  // of a TPM2B
 Buffer WithUnique(Bytes area_template, const PublicKey& key) {
   const tpm::PublicArea decoded = tpm::DecodePublicArea(area_template).value();
   const bool rsa = decoded.type == tpm::Alg::kRsa;
-  const std::size_t unique = rsa ? kSizeField + decoded.rsa_modulus.size() : 2 * kSizeField + decoded.ecc_x.size() + decoded.ecc_y.size();
+  const std::size_t unique =
+      rsa ? kSizeField + decoded.rsa_modulus.size() : 2 * kSizeField + decoded.ecc_x.size() + decoded.ecc_y.size();
   Writer out;
   out.Put(area_template.first(area_template.size() - unique));
   if (rsa) {
@@ -40,14 +41,17 @@ SignatureScheme SchemeOf(tpm::AikKind kind) {
   std::abort();
 }
 
-Error NoHandle(std::uint32_t handle) { return MakeError(Code::kNotFound, "the fake TPM holds nothing at handle " + std::to_string(handle)); }
+Error NoHandle(std::uint32_t handle) {
+  return MakeError(Code::kNotFound, "the fake TPM holds nothing at handle " + std::to_string(handle));
+}
 
 Result<Secret> RsaOaepDecrypt(const PrivateKey& key, Bytes ciphertext) {
   EvpPkeyCtx ctx(EVP_PKEY_CTX_new(key.get(), nullptr));
   static constexpr char kLabel[] = "IDENTITY";  // with its terminating zero: Part 1 section 24.4
   void* label = OPENSSL_memdup(kLabel, sizeof kLabel);
   if (EVP_PKEY_decrypt_init(ctx.get()) != 1 || EVP_PKEY_CTX_set_rsa_padding(ctx.get(), RSA_PKCS1_OAEP_PADDING) != 1 ||
-      EVP_PKEY_CTX_set_rsa_oaep_md(ctx.get(), EVP_sha256()) != 1 || EVP_PKEY_CTX_set_rsa_mgf1_md(ctx.get(), EVP_sha256()) != 1 ||
+      EVP_PKEY_CTX_set_rsa_oaep_md(ctx.get(), EVP_sha256()) != 1 ||
+      EVP_PKEY_CTX_set_rsa_mgf1_md(ctx.get(), EVP_sha256()) != 1 ||
       EVP_PKEY_CTX_set0_rsa_oaep_label(ctx.get(), label, sizeof kLabel) != 1) {
     OPENSSL_free(label);
     return MakeError(Code::kCrypto, OpenSslErrorText());
@@ -170,7 +174,8 @@ Result<tpm::CreatedKey> FakeDevice::CreateAik(tpm::AikKind kind, Bytes unique) {
   const Buffer area_template = tpm::AikTemplate(kind, unique);
   KeyPtr& key = primaries_[area_template];
   if (key == nullptr) {
-    ASSAY_TRY(PrivateKey made, PrivateKey::Generate(kind == tpm::AikKind::kEccP256 ? KeyType::kP256 : KeyType::kRsa2048));
+    ASSAY_TRY(PrivateKey made,
+              PrivateKey::Generate(kind == tpm::AikKind::kEccP256 ? KeyType::kP256 : KeyType::kRsa2048));
     ASSAY_TRY(const PublicKey public_key, made.Public());
     Buffer area = WithUnique(area_template, public_key);
     const Digest creation = Sha256(area);
@@ -203,7 +208,8 @@ Result<Buffer> FakeDevice::ReadPublic(std::uint32_t handle) {
 }
 
 // Part 1 section 24: the seed under the EK, then integrity and storage keys from it, bound to the AIK's Name.
-Result<Secret> FakeDevice::ActivateCredential(std::uint32_t aik, std::uint32_t ek, Bytes credential_blob, Bytes encrypted_secret) {
+Result<Secret> FakeDevice::ActivateCredential(std::uint32_t aik, std::uint32_t ek, Bytes credential_blob,
+                                              Bytes encrypted_secret) {
   ASSAY_CHECK_OK(Begin("ActivateCredential"));
   const Key* aik_key = Find(aik);
   const Key* ek_key = Find(ek);
@@ -216,7 +222,8 @@ Result<Secret> FakeDevice::ActivateCredential(std::uint32_t aik, std::uint32_t e
   const Bytes mac = in.TakeU16Sized(kSha256Size);
   const Bytes encrypted = in.Rest();
   const Secret hmac_key = KdfaSha256(seed.view(), "INTEGRITY", {}, {}, 256);
-  if (!in.ok() || !Equal(mac, HmacSha256(hmac_key.view(), {encrypted, name}))) return MakeError(Code::kTpm, "TPM_RC_INTEGRITY: not for this AIK");
+  if (!in.ok() || !Equal(mac, HmacSha256(hmac_key.view(), {encrypted, name})))
+    return MakeError(Code::kTpm, "TPM_RC_INTEGRITY: not for this AIK");
   const Secret aes_key = KdfaSha256(seed.view(), "STORAGE", name, {}, 128);
   const Buffer plain = AesCfbDecrypt(aes_key.view(), encrypted);
   ASSAY_TRY(const Bytes secret, tpm::UnwrapTpm2b(plain, kSha256Size, "a credential"));
@@ -224,12 +231,14 @@ Result<Secret> FakeDevice::ActivateCredential(std::uint32_t aik, std::uint32_t e
   return Secret::CopyOf(secret);
 }
 
-Result<tpm::AttestedBytes> FakeDevice::CertifyCreation(std::uint32_t aik, const tpm::CreatedKey& object, Bytes qualifying) {
+Result<tpm::AttestedBytes> FakeDevice::CertifyCreation(std::uint32_t aik, const tpm::CreatedKey& object,
+                                                       Bytes qualifying) {
   ASSAY_CHECK_OK(Begin("CertifyCreation"));
   const Key* key = Find(aik);
   const Key* made = Find(object.handle);
   if (key == nullptr || made == nullptr) return NoHandle(key == nullptr ? aik : object.handle);
-  if (!Equal(object.creation_hash, made->creation)) return MakeError(Code::kTpm, "TPM_RC_TICKET: the ticket is of another object");
+  if (!Equal(object.creation_hash, made->creation))
+    return MakeError(Code::kTpm, "TPM_RC_TICKET: the ticket is of another object");
   ASSAY_TRY(const Buffer signer, tpm::ObjectName(key->area));
   ASSAY_TRY(const Buffer name, tpm::ObjectName(made->area));
   Writer out;
@@ -255,7 +264,8 @@ Result<std::vector<Digest>> FakeDevice::ReadPcrs(tpm::PcrSelection selection) {
   ASSAY_CHECK_OK(Begin("ReadPcrs"));
   std::vector<Digest> values;
   if (selection.hash == tpm::Alg::kSha256) {
-    for (std::size_t pcr = 0; pcr < pcrs.size(); ++pcr) if ((selection.mask & (1U << pcr)) != 0) values.push_back(pcrs[pcr]);
+    for (std::size_t pcr = 0; pcr < pcrs.size(); ++pcr)
+      if ((selection.mask & (1U << pcr)) != 0) values.push_back(pcrs[pcr]);
   }
   ASSAY_CHECK_OK(End("ReadPcrs"));
   return values;
@@ -314,7 +324,8 @@ Result<Buffer> FakeDevice::Random(std::size_t size) {
 
 Result<std::vector<std::pair<std::string, std::string>>> FakeDevice::Describe() {
   ASSAY_CHECK_OK(Begin("Describe"));
-  return std::vector<std::pair<std::string, std::string>>{{"manufacturer", "FAKE"}, {"firmware_version", "1"}, {"in_lockout", "no"}};
+  return std::vector<std::pair<std::string, std::string>>{
+      {"manufacturer", "FAKE"}, {"firmware_version", "1"}, {"in_lockout", "no"}};
 }
 
 }  // namespace assay::test

@@ -16,11 +16,11 @@ namespace assay::test {
 enum class Op : std::uint8_t { kWrite, kSync, kRename, kOpen, kDirectorySync, kTruncate };
 
 struct FaultPlan {
-  std::atomic<int> operations{0};          // of all kinds
-  std::atomic<int> fail_at{-1};            // index of the operation that fails
+  std::atomic<int> operations{0};  // of all kinds
+  std::atomic<int> fail_at{-1};    // index of the operation that fails
   int os = EIO;
-  bool short_write = false;                // the failing write writes half before it fails
-  bool all_short = false;                  // every write writes one byte or half
+  bool short_write = false;  // the failing write writes half before it fails
+  bool all_short = false;    // every write writes one byte or half
   std::atomic<bool> failed{false};
   std::atomic<int> syncs_after_fault{0};
   std::atomic<Op> failed_op{Op::kWrite};
@@ -32,7 +32,10 @@ struct FaultPlan {
     failed_op = op;
     return true;
   }
-  Error Fault() const { return MakeError(Code::kIo, os == ENOSPC ? "No space left on device" : "Input/output error", static_cast<std::uint32_t>(os)); }
+  Error Fault() const {
+    return MakeError(Code::kIo, os == ENOSPC ? "No space left on device" : "Input/output error",
+                     static_cast<std::uint32_t>(os));
+  }
 };
 
 class FaultyFile final : public audit::File {
@@ -46,7 +49,9 @@ class FaultyFile final : public audit::File {
       }
       return plan_.Fault();
     }
-    if (plan_.all_short && bytes.size() > 1) return file_->WriteAt(offset, bytes.first(bytes.size() > 4096 ? bytes.size() / 2 : std::max<std::size_t>(1, bytes.size() / 3)));
+    if (plan_.all_short && bytes.size() > 1)
+      return file_->WriteAt(
+          offset, bytes.first(bytes.size() > 4096 ? bytes.size() / 2 : std::max<std::size_t>(1, bytes.size() / 3)));
     return file_->WriteAt(offset, bytes);
   }
   Result<std::size_t> ReadAt(std::uint64_t offset, MutableBytes out) override { return file_->ReadAt(offset, out); }
@@ -68,7 +73,8 @@ class FaultyFile final : public audit::File {
 
 class FaultyDirectory final : public audit::Directory {
  public:
-  FaultyDirectory(std::unique_ptr<audit::Directory> directory, FaultPlan& plan) : directory_(std::move(directory)), plan_(plan) {}
+  FaultyDirectory(std::unique_ptr<audit::Directory> directory, FaultPlan& plan)
+      : directory_(std::move(directory)), plan_(plan) {}
   Result<std::unique_ptr<audit::File>> Open(const std::string& name, audit::Access access) override {
     if (plan_.Fails(Op::kOpen)) return plan_.Fault();
     ASSAY_TRY(std::unique_ptr<audit::File> file, directory_->Open(name, access));

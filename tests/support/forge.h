@@ -81,11 +81,13 @@ struct ForgedEvidence {
 
 inline Digest DigestOfPcrs(const std::vector<std::pair<std::uint8_t, Buffer>>& pcrs, std::uint32_t mask) {
   Writer joined;
-  for (const auto& [pcr, value] : pcrs) if ((mask & (1U << pcr)) != 0) joined.Put(value);
+  for (const auto& [pcr, value] : pcrs)
+    if ((mask & (1U << pcr)) != 0) joined.Put(value);
   return Sha256(joined.buffer());
 }
 
-inline void SignQuote(ForgedEvidence& evidence, const PrivateKey& key, SignatureScheme scheme, const QuoteFields& fields) {
+inline void SignQuote(ForgedEvidence& evidence, const PrivateKey& key, SignatureScheme scheme,
+                      const QuoteFields& fields) {
   evidence.quote = EncodeQuote(fields);
   evidence.signature = EncodeSignature(scheme, key.SignDigest(scheme, Sha256(evidence.quote)).value());
 }

@@ -18,11 +18,14 @@ class MemoryStore : public store::Store {
   std::map<Digest, store::AikRow> aiks;
   std::map<Digest, store::ClockRow> clocks;
   std::vector<store::VerdictRow> verdicts;
-  struct Token { std::int64_t expires_at = 0; bool used = false; };
+  struct Token {
+    std::int64_t expires_at = 0;
+    bool used = false;
+  };
   std::map<Digest, Token> tokens;
   std::vector<store::Revocation> revocations;
-  std::optional<Error> fault;   // every call fails with it
-  int writes = 0;               // calls that changed something
+  std::optional<Error> fault;  // every call fails with it
+  int writes = 0;              // calls that changed something
   int reads = 0;
 
   Result<std::optional<store::HostRow>> FindHost(const Digest& id) override {
@@ -41,16 +44,20 @@ class MemoryStore : public store::Store {
     if (fault) return *fault;
     ++reads;
     std::vector<store::HostRow> out;
-    for (auto at = after ? hosts.upper_bound(*after) : hosts.begin(); at != hosts.end() && out.size() < limit; ++at) out.push_back(at->second);
+    for (auto at = after ? hosts.upper_bound(*after) : hosts.begin(); at != hosts.end() && out.size() < limit; ++at)
+      out.push_back(at->second);
     return out;
   }
-  Result<std::uint64_t> PutEnrollment(const store::HostRow& host, const store::AikRow& aik, const std::optional<Digest>& token, std::int64_t now) override {
+  Result<std::uint64_t> PutEnrollment(const store::HostRow& host, const store::AikRow& aik,
+                                      const std::optional<Digest>& token, std::int64_t now) override {
     if (fault) return *fault;
     const auto existing = aiks.find(aik.attester);
-    if (existing != aiks.end() && existing->second.host_id != aik.host_id) return MakeError(Code::kConflict, "the AIK belongs to another host");
+    if (existing != aiks.end() && existing->second.host_id != aik.host_id)
+      return MakeError(Code::kConflict, "the AIK belongs to another host");
     if (token) {
       const auto at = tokens.find(*token);
-      if (at == tokens.end() || at->second.used || at->second.expires_at <= now) return MakeError(Code::kDenied, "the enrollment token is unknown, used or expired");
+      if (at == tokens.end() || at->second.used || at->second.expires_at <= now)
+        return MakeError(Code::kDenied, "the enrollment token is unknown, used or expired");
       at->second.used = true;
     }
     ++writes;
@@ -119,7 +126,8 @@ class MemoryStore : public store::Store {
   Status CheckEnrollmentToken(const Digest& hash, std::int64_t now) override {
     if (fault) return *fault;
     const auto at = tokens.find(hash);
-    if (at == tokens.end() || at->second.used || at->second.expires_at <= now) return MakeError(Code::kDenied, "the enrollment token is unknown, used or expired");
+    if (at == tokens.end() || at->second.used || at->second.expires_at <= now)
+      return MakeError(Code::kDenied, "the enrollment token is unknown, used or expired");
     return Ok();
   }
   Status AddEnrollmentToken(const Digest& hash, std::int64_t expires_at) override {

@@ -23,7 +23,11 @@ namespace assay::test {
 inline constexpr std::size_t kBlock = 512;
 
 struct PowerInode {
-  struct Change { std::uint64_t offset = 0; Buffer bytes; std::uint64_t size = 0; };  // size: of the file afterwards
+  struct Change {
+    std::uint64_t offset = 0;
+    Buffer bytes;
+    std::uint64_t size = 0;
+  };  // size: of the file afterwards
   Buffer live;
   Buffer durable;
   std::vector<Change> pending;
@@ -46,12 +50,16 @@ struct PowerInode {
 };
 
 struct PowerDisk {
-  struct NameChange { std::string name; std::uint64_t inode = 0; std::string renamed_to; };  // inode 0: removed or renamed
+  struct NameChange {
+    std::string name;
+    std::uint64_t inode = 0;
+    std::string renamed_to;
+  };  // inode 0: removed or renamed
   std::map<std::uint64_t, PowerInode> inodes;
   std::map<std::string, std::uint64_t> names, durable_names;
   std::vector<NameChange> pending_names;
   std::uint64_t next_inode = 1;
-  bool lies = false;   // barriers return and do nothing
+  bool lies = false;  // barriers return and do nothing
 
   static void Apply(std::map<std::string, std::uint64_t>& names, const NameChange& change) {
     if (change.inode != 0) names[change.name] = change.inode;
@@ -99,7 +107,8 @@ class PowerCut {
   Buffer Contents(const PowerInode& inode) {
     if (inode.pending.empty()) return inode.durable;
     const std::size_t sizes = Pick(inode.pending.size());
-    const std::size_t size = sizes == 0 ? inode.durable.size() : static_cast<std::size_t>(inode.pending[sizes - 1].size);
+    const std::size_t size =
+        sizes == 0 ? inode.durable.size() : static_cast<std::size_t>(inode.pending[sizes - 1].size);
     std::map<std::size_t, std::size_t> touched;  // block -> changes of it
     for (const auto& change : inode.pending) {
       for (std::size_t block = First(change); block < End(change); ++block) ++touched[block];
@@ -112,17 +121,22 @@ class PowerCut {
         if (left[block] == 0) continue;
         --left[block];
         const std::size_t from = std::max<std::size_t>(block * kBlock, static_cast<std::size_t>(change.offset));
-        const std::size_t to = std::min<std::size_t>((block + 1) * kBlock, static_cast<std::size_t>(change.offset) + change.bytes.size());
+        const std::size_t to =
+            std::min<std::size_t>((block + 1) * kBlock, static_cast<std::size_t>(change.offset) + change.bytes.size());
         if (out.size() < to) out.resize(to, 0);
-        CopyBytes(Bytes(change.bytes).subspan(from - static_cast<std::size_t>(change.offset), to - from), MutableBytes(out).subspan(from, to - from));
+        CopyBytes(Bytes(change.bytes).subspan(from - static_cast<std::size_t>(change.offset), to - from),
+                  MutableBytes(out).subspan(from, to - from));
       }
     }
     out.resize(size, 0);
     return out;
   }
-  static std::size_t First(const PowerInode::Change& change) { return static_cast<std::size_t>(change.offset) / kBlock; }
+  static std::size_t First(const PowerInode::Change& change) {
+    return static_cast<std::size_t>(change.offset) / kBlock;
+  }
   static std::size_t End(const PowerInode::Change& change) {
-    return change.bytes.empty() ? First(change) : (static_cast<std::size_t>(change.offset) + change.bytes.size() - 1) / kBlock + 1;
+    return change.bytes.empty() ? First(change)
+                                : (static_cast<std::size_t>(change.offset) + change.bytes.size() - 1) / kBlock + 1;
   }
 
   std::mt19937_64 random_;
@@ -134,7 +148,8 @@ using Boundary = std::function<void()>;
 
 class PowerFile final : public audit::File {
  public:
-  PowerFile(PowerDisk& disk, std::uint64_t inode, const Boundary& boundary) : disk_(disk), inode_(inode), boundary_(boundary) {}
+  PowerFile(PowerDisk& disk, std::uint64_t inode, const Boundary& boundary)
+      : disk_(disk), inode_(inode), boundary_(boundary) {}
   Result<std::size_t> WriteAt(std::uint64_t offset, Bytes bytes) override {
     Cross();
     disk_.inodes[inode_].Write(offset, bytes);
@@ -157,7 +172,9 @@ class PowerFile final : public audit::File {
     disk_.inodes[inode_].Resize(size);
     return Ok();
   }
-  Result<audit::FileIdentity> Identity() override { return audit::FileIdentity{1, inode_, 1, disk_.inodes[inode_].live.size()}; }
+  Result<audit::FileIdentity> Identity() override {
+    return audit::FileIdentity{1, inode_, 1, disk_.inodes[inode_].live.size()};
+  }
   Status Lock() override { return Ok(); }
 
  private:
@@ -218,7 +235,9 @@ class PowerDirectory final : public audit::Directory {
   const std::string& path() const noexcept override { return path_; }
 
  private:
-  std::unique_ptr<audit::File> Handle(std::uint64_t inode) { return std::make_unique<PowerFile>(disk_, inode, boundary_); }
+  std::unique_ptr<audit::File> Handle(std::uint64_t inode) {
+    return std::make_unique<PowerFile>(disk_, inode, boundary_);
+  }
   static Error Missing() { return MakeError(Code::kNotFound, "No such file or directory", ENOENT); }
   void Cross() const {
     if (boundary_) boundary_();

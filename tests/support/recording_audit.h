@@ -16,8 +16,8 @@ class RecordingAudit final : public audit::AuditLog {
  public:
   std::vector<std::string> records;
   std::optional<Error> stopped;
-  std::optional<std::size_t> stop_after;                 // records taken before it stops by itself
-  std::function<void(const std::string&)> on_record;     // sees each record before it counts as durable
+  std::optional<std::size_t> stop_after;              // records taken before it stops by itself
+  std::function<void(const std::string&)> on_record;  // sees each record before it counts as durable
 
   Status Append(std::string json, audit::Completion done) override {
     Result<std::uint64_t> sequence = AppendAndWait(std::move(json));
@@ -27,7 +27,8 @@ class RecordingAudit final : public audit::AuditLog {
   }
   Result<std::uint64_t> AppendAndWait(std::string json) override {
     const std::lock_guard lock(mutex_);
-    if (stop_after && records.size() >= *stop_after) stopped = MakeError(Code::kUnavailable, "the audit log has stopped");
+    if (stop_after && records.size() >= *stop_after)
+      stopped = MakeError(Code::kUnavailable, "the audit log has stopped");
     if (stopped) return *stopped;
     if (on_record) on_record(json);
     records.push_back(std::move(json));

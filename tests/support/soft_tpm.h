@@ -34,7 +34,8 @@ inline const PrivateKey& EkKeyOf(int machine, tpm::EkKind kind) {
 inline Buffer AikAreaOf(tpm::AikKind kind, Bytes unique, const PublicKey& key) {
   const Buffer area = tpm::AikTemplate(kind, unique);
   const tpm::PublicArea decoded = tpm::DecodePublicArea(area).value();
-  const std::size_t tail = decoded.type == tpm::Alg::kRsa ? 2 + decoded.rsa_modulus.size() : 4 + decoded.ecc_x.size() + decoded.ecc_y.size();
+  const std::size_t tail =
+      decoded.type == tpm::Alg::kRsa ? 2 + decoded.rsa_modulus.size() : 4 + decoded.ecc_x.size() + decoded.ecc_y.size();
   Writer out;
   out.Put(Bytes(area).first(area.size() - tail));
   if (decoded.type == tpm::Alg::kRsa) {
@@ -68,12 +69,18 @@ class SoftTpm final : public tpm::Device {
 
   std::map<std::uint32_t, Buffer> nv;
   std::map<std::uint32_t, Buffer> persistent_areas;
-  std::map<std::string, Error> faults;      // by the method's name
-  std::optional<tpm::EkKind> certify_as;    // lie: certify the creation of another kind of EK
+  std::map<std::string, Error> faults;    // by the method's name
+  std::optional<tpm::EkKind> certify_as;  // lie: certify the creation of another kind of EK
   tpm::ClockInfo clock{.clock = 5000, .reset_count = 1, .restart_count = 0, .safe = true};
   std::vector<std::string> calls;
 
-  struct Key { std::shared_ptr<PrivateKey> aik; tpm::AikKind aik_kind{}; const PrivateKey* ek = nullptr; tpm::EkKind ek_kind{}; Buffer area; };
+  struct Key {
+    std::shared_ptr<PrivateKey> aik;
+    tpm::AikKind aik_kind{};
+    const PrivateKey* ek = nullptr;
+    tpm::EkKind ek_kind{};
+    Buffer area;
+  };
   const std::map<std::uint32_t, Key>& loaded() const { return transient_; }
 
   Result<Buffer> ReadNv(std::uint32_t index) override {
@@ -89,7 +96,8 @@ class SoftTpm final : public tpm::Device {
   }
   Result<tpm::CreatedKey> CreateAik(tpm::AikKind kind, Bytes unique) override {
     if (auto fault = Called("CreateAik")) return *fault;
-    auto key = std::make_shared<PrivateKey>(PrivateKey::Generate(kind == tpm::AikKind::kEccP256 ? KeyType::kP256 : KeyType::kRsa2048).value());
+    auto key = std::make_shared<PrivateKey>(
+        PrivateKey::Generate(kind == tpm::AikKind::kEccP256 ? KeyType::kP256 : KeyType::kRsa2048).value());
     const Buffer area = AikAreaOf(kind, unique, key->Public().value());
     return Load({std::move(key), kind, nullptr, {}, area});
   }
@@ -111,11 +119,13 @@ class SoftTpm final : public tpm::Device {
     if (at == persistent_areas.end()) return MakeError(Code::kNotFound, "no such handle");
     return at->second;
   }
-  Result<Secret> ActivateCredential(std::uint32_t aik, std::uint32_t ek, Bytes credential_blob, Bytes encrypted_secret) override {
+  Result<Secret> ActivateCredential(std::uint32_t aik, std::uint32_t ek, Bytes credential_blob,
+                                    Bytes encrypted_secret) override {
     if (auto fault = Called("ActivateCredential")) return *fault;
     return Activate(transient_.at(aik), transient_.at(ek), credential_blob, encrypted_secret);
   }
-  Result<tpm::AttestedBytes> CertifyCreation(std::uint32_t aik, const tpm::CreatedKey& object, Bytes qualifying) override {
+  Result<tpm::AttestedBytes> CertifyCreation(std::uint32_t aik, const tpm::CreatedKey& object,
+                                             Bytes qualifying) override {
     if (auto fault = Called("CertifyCreation")) return *fault;
     const Key& ek = transient_.at(object.handle);
     CreationFields fields;
@@ -147,7 +157,9 @@ class SoftTpm final : public tpm::Device {
     out.signature = std::move(attested.signature);
     return out;
   }
-  Result<std::vector<Digest>> ReadPcrs(tpm::PcrSelection selection) override { return std::vector<Digest>(static_cast<std::size_t>(std::popcount(selection.mask))); }
+  Result<std::vector<Digest>> ReadPcrs(tpm::PcrSelection selection) override {
+    return std::vector<Digest>(static_cast<std::size_t>(std::popcount(selection.mask)));
+  }
   Status ExtendPcr(std::uint8_t, const Digest&) override { return Ok(); }
   Result<tpm::ClockInfo> ReadClock() override { return clock; }
   Status FlushTransient(std::uint32_t handle) override {
@@ -160,10 +172,12 @@ class SoftTpm final : public tpm::Device {
     RandomBytes(out);
     return out;
   }
-  Result<std::vector<std::pair<std::string, std::string>>> Describe() override { return std::vector<std::pair<std::string, std::string>>{}; }
+  Result<std::vector<std::pair<std::string, std::string>>> Describe() override {
+    return std::vector<std::pair<std::string, std::string>>{};
+  }
 
   static tpm::AttestedBytes Sign(const Key& aik, Buffer attest) {
-    const SignatureScheme scheme = aik.aik_kind == tpm::AikKind::kRsaSsa ? SignatureScheme::kRsaSsaSha256
+    const SignatureScheme scheme = aik.aik_kind == tpm::AikKind::kRsaSsa   ? SignatureScheme::kRsaSsaSha256
                                    : aik.aik_kind == tpm::AikKind::kRsaPss ? SignatureScheme::kRsaPssSha256
                                                                            : SignatureScheme::kEcdsaP256Sha256;
     const Buffer raw = aik.aik->Sign(scheme, attest).value();
@@ -192,7 +206,8 @@ class SoftTpm final : public tpm::Device {
     const Bytes sealed = secret_reader.TakeU16Sized(512);
     const Bytes mac = blob.TakeU16Sized(64);
     const Bytes identity = blob.Rest();
-    if (!outer.ok() || !outer.AtEnd() || !secret_reader.ok() || !secret_reader.AtEnd() || !blob.ok()) return MakeError(Code::kTpm, "TPM_RC_SIZE", 0x1D5);
+    if (!outer.ok() || !outer.AtEnd() || !secret_reader.ok() || !secret_reader.AtEnd() || !blob.ok())
+      return MakeError(Code::kTpm, "TPM_RC_SIZE", 0x1D5);
     const Secret seed = ek.ek->type() == KeyType::kRsa2048 ? RsaSeed(*ek.ek, sealed) : EccSeed(*ek.ek, sealed);
     if (seed.empty()) return integrity_error();
     const Buffer name = tpm::ObjectName(aik.area).value();
@@ -232,10 +247,13 @@ class SoftTpm final : public tpm::Device {
     const EvpPkeyCtx ctx{EVP_PKEY_CTX_new(ek.get(), nullptr)};
     Buffer z(32);
     std::size_t size = z.size();
-    if (EVP_PKEY_derive_init(ctx.get()) != 1 || EVP_PKEY_derive_set_peer(ctx.get(), ephemeral->get()) != 1 || EVP_PKEY_derive(ctx.get(), z.data(), &size) != 1) return Secret();
+    if (EVP_PKEY_derive_init(ctx.get()) != 1 || EVP_PKEY_derive_set_peer(ctx.get(), ephemeral->get()) != 1 ||
+        EVP_PKEY_derive(ctx.get(), z.data(), &size) != 1)
+      return Secret();
     const Buffer own = ek.Public().value().Point().value().x;
     const std::array<std::uint8_t, 4> counter = {0, 0, 0, 1};
-    return Secret::CopyOf(Sha256({counter, Bytes(z), AsBytes(std::string_view("IDENTITY", 9)), x, Bytes(own)}));  // KDFe
+    return Secret::CopyOf(
+        Sha256({counter, Bytes(z), AsBytes(std::string_view("IDENTITY", 9)), x, Bytes(own)}));  // KDFe
   }
 
   int machine_;

@@ -38,7 +38,8 @@ Result<Fd> ConnectTo(const fs::path& path) {
   text.copy(address.sun_path, text.size());
   Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return Failure("socket");
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return Failure("connecting to " + text);
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return Failure("connecting to " + text);
   return fd;
 }
 
@@ -76,7 +77,8 @@ Result<std::unique_ptr<Swtpm>> Swtpm::Make() {
 Result<std::unique_ptr<Swtpm>> Swtpm::Fresh() {
   ASSAY_TRY(std::unique_ptr<Swtpm> tpm, Prepare());
   std::error_code error;
-  if (!fs::create_directory(tpm->state(), error)) return MakeError(Code::kIo, "creating " + tpm->state().string() + ": " + error.message());
+  if (!fs::create_directory(tpm->state(), error))
+    return MakeError(Code::kIo, "creating " + tpm->state().string() + ": " + error.message());
   ASSAY_CHECK_OK(ManufactureInto(*tpm->manufacturer_, tpm->state()));
   ASSAY_CHECK_OK(tpm->Start());
   return tpm;
@@ -91,7 +93,8 @@ Status Swtpm::Start() {
   const std::string state_option = "dir=" + state().string();
   const std::string server = "type=unixio,path=" + socket().string();
   const std::string control = "type=unixio,path=" + socket().string() + ".ctrl";
-  std::array<std::string, 11> words = {"swtpm", "socket", "--tpm2", "--tpmstate", state_option, "--server", server, "--ctrl", control, "--flags", "startup-clear"};
+  std::array<std::string, 11> words = {"swtpm", "socket", "--tpm2", "--tpmstate", state_option,   "--server",
+                                       server,  "--ctrl", control,  "--flags",    "startup-clear"};
   std::array<char*, words.size() + 1> arguments{};
   for (std::size_t i = 0; i < words.size(); ++i) arguments[i] = words[i].data();
   const Fd log(open((dir_ / "swtpm.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
@@ -155,7 +158,8 @@ Status Swtpm::RestoreState(const fs::path& saved) {
 
 Result<Buffer> Swtpm::Transmit(Bytes command) const {
   ASSAY_TRY(const Fd fd, ConnectTo(socket()));
-  if (send(fd.get(), command.data(), command.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(command.size())) return Failure("sending a TPM command");
+  if (send(fd.get(), command.data(), command.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(command.size()))
+    return Failure("sending a TPM command");
   Buffer answer;
   for (;;) {
     pollfd ready{.fd = fd.get(), .events = POLLIN, .revents = 0};

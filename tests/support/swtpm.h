@@ -29,7 +29,8 @@ Status ManufactureInto(const Manufacturer& manufacturer, const std::filesystem::
 // One owner, one thread. The child dies with the thread that started it.
 class Swtpm {
  public:
-  static Result<std::unique_ptr<Swtpm>> Make();   // copies the process's one manufactured state: the same endorsement keys
+  static Result<std::unique_ptr<Swtpm>>
+  Make();  // copies the process's one manufactured state: the same endorsement keys
   static Result<std::unique_ptr<Swtpm>> Fresh();  // manufactured for this call (about 0.7 s)
   ~Swtpm();
   Swtpm(const Swtpm&) = delete;

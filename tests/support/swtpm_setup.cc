@@ -51,16 +51,20 @@ Status RunTool(std::vector<std::string> words, const fs::path& log_path) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Ok();
   Result<std::string> text = ReadText(log_path);
-  return MakeError(Code::kUnavailable, words[0] + " failed (scripts/install-deps names the packages): " + (text.ok() ? *text : ""));
+  return MakeError(Code::kUnavailable,
+                   words[0] + " failed (scripts/install-deps names the packages): " + (text.ok() ? *text : ""));
 }
 
 Status WriteConfiguration(const fs::path& dir) {
   const std::string at = dir.string();
-  ASSAY_CHECK_OK(WriteText(dir / "localca.conf", "statedir = " + at + "/ca\nsigningkey = " + at + "/ca/signkey.pem\nissuercert = " + at +
-                           "/ca/issuercert.pem\ncertserial = " + at + "/ca/certserial\n"));
-  ASSAY_CHECK_OK(WriteText(dir / "localca.options", "--platform-manufacturer Assay\n--platform-version 1.0\n--platform-model Test\n"));
+  ASSAY_CHECK_OK(WriteText(dir / "localca.conf", "statedir = " + at + "/ca\nsigningkey = " + at +
+                                                     "/ca/signkey.pem\nissuercert = " + at +
+                                                     "/ca/issuercert.pem\ncertserial = " + at + "/ca/certserial\n"));
+  ASSAY_CHECK_OK(WriteText(dir / "localca.options",
+                           "--platform-manufacturer Assay\n--platform-version 1.0\n--platform-model Test\n"));
   return WriteText(dir / "setup.conf", "create_certs_tool = /usr/bin/swtpm_localca\ncreate_certs_tool_config = " + at +
-                   "/localca.conf\ncreate_certs_tool_options = " + at + "/localca.options\nactive_pcr_banks = sha256\n");
+                                           "/localca.conf\ncreate_certs_tool_options = " + at +
+                                           "/localca.options\nactive_pcr_banks = sha256\n");
 }
 
 struct Workshop {
@@ -76,7 +80,8 @@ Result<std::unique_ptr<Workshop>> Open() {
   manufacturer.state = at / "state";
   for (const fs::path& part : {at / "ca", manufacturer.state}) {
     std::error_code error;
-    if (!fs::create_directory(part, error)) return MakeError(Code::kIo, "creating " + part.string() + ": " + error.message());
+    if (!fs::create_directory(part, error))
+      return MakeError(Code::kIo, "creating " + part.string() + ": " + error.message());
   }
   ASSAY_CHECK_OK(WriteConfiguration(at));
   ASSAY_CHECK_OK(ManufactureInto(manufacturer, manufacturer.state));
@@ -88,8 +93,15 @@ Result<std::unique_ptr<Workshop>> Open() {
 }  // namespace
 
 Status ManufactureInto(const Manufacturer& manufacturer, const fs::path& state) {
-  std::vector<std::string> words = {"swtpm_setup", "--tpm2", "--tpmstate", state.string(), "--create-ek-cert", "--config", manufacturer.setup_conf.string()};
-  if (geteuid() == 0) words.insert(words.end(), {"--runas", "root"});  // else it becomes a user who can't enter our directory
+  std::vector<std::string> words = {"swtpm_setup",
+                                    "--tpm2",
+                                    "--tpmstate",
+                                    state.string(),
+                                    "--create-ek-cert",
+                                    "--config",
+                                    manufacturer.setup_conf.string()};
+  if (geteuid() == 0)
+    words.insert(words.end(), {"--runas", "root"});  // else it becomes a user who can't enter our directory
   return RunTool(std::move(words), manufacturer.setup_conf.parent_path() / "setup.log");
 }
 
@@ -97,9 +109,7 @@ Result<const Manufacturer*> ThisManufacturer() {
   static std::mutex mutex;
   static std::unique_ptr<Workshop> workshop;  // removed when the process ends
   const std::lock_guard lock(mutex);
-  if (!workshop) {
-    ASSAY_TRY(workshop, Open());
-  }
+  if (!workshop) { ASSAY_TRY(workshop, Open()); }
   return static_cast<const Manufacturer*>(&workshop->manufacturer);
 }
 

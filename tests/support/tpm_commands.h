@@ -17,10 +17,10 @@ inline constexpr std::uint32_t kSavedSessions = 0x03000000;
 inline constexpr std::uint32_t kPersistentHandles = 0x81000000;
 
 // Error.os of a refusal is the TPM's response code.
-Status TpmShutdown(const Swtpm& tpm);                                             // TPM2_Shutdown(CLEAR)
+Status TpmShutdown(const Swtpm& tpm);                                                  // TPM2_Shutdown(CLEAR)
 Result<std::vector<std::uint32_t>> TpmHandles(const Swtpm& tpm, std::uint32_t range);  // TPM2_GetCapability(HANDLES)
-Status TpmExtend(const Swtpm& tpm, std::uint8_t pcr, const Digest& digest);       // sha256 bank
-Status TpmClockSet(const Swtpm& tpm, std::uint64_t clock_ms);                     // owner hierarchy, empty password
-Status TpmClear(const Swtpm& tpm);                                                // lockout hierarchy, empty password
+Status TpmExtend(const Swtpm& tpm, std::uint8_t pcr, const Digest& digest);            // sha256 bank
+Status TpmClockSet(const Swtpm& tpm, std::uint64_t clock_ms);  // owner hierarchy, empty password
+Status TpmClear(const Swtpm& tpm);                             // lockout hierarchy, empty password
 
 }  // namespace assay::test

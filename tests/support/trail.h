@@ -36,7 +36,9 @@ inline audit::AuditKeys TestKeys(std::uint8_t seed = 1) {
   return audit::AuditKeys(log, Buffer(32, seed));
 }
 
-inline std::string Record(int n, std::size_t padding = 0) { return "{\"type\":\"test\",\"n\":" + std::to_string(n) + ",\"pad\":\"" + std::string(padding, 'x') + "\"}"; }
+inline std::string Record(int n, std::size_t padding = 0) {
+  return "{\"type\":\"test\",\"n\":" + std::to_string(n) + ",\"pad\":\"" + std::string(padding, 'x') + "\"}";
+}
 
 // A trail in a directory of its own; small segments, so that rotation is soon.
 struct Trail {
@@ -63,7 +65,8 @@ struct Trail {
   static std::vector<std::size_t> Lines(Bytes content) {
     std::vector<std::size_t> starts{0};
     const char* why = nullptr;
-    while (const auto line = audit::ParseLine(content.subspan(starts.back()), audit::kMaxRecord, why)) starts.push_back(starts.back() + line->length);
+    while (const auto line = audit::ParseLine(content.subspan(starts.back()), audit::kMaxRecord, why))
+      starts.push_back(starts.back() + line->length);
     return starts;
   }
 };

@@ -87,7 +87,7 @@ def check_metrics(faults):
 
 def check_routes(faults):
     page = read("docs/openapi.yaml")
-    paths = set(re.findall(r"\[\] = \"(/[a-z0-9/._-]+)\";", read("sdk/core/protocol.h")))
+    paths = set(re.findall(r"\[\]\s*=\s*\"(/[a-z0-9/._-]+)\";", read("sdk/core/protocol.h")))
     paths |= set(re.findall(r"^// (?:GET|POST) +(/v1/operator/[a-z{}/_-]+)", read("verifier/server/operator_api.h"), re.MULTILINE))
     paths |= set(re.findall(r"get\(\"(/[a-z]+)\"", read("verifier/server/routes_public.cc")))
     paths = {path.replace("{old}", "{id}") for path in paths}

@@ -40,7 +40,8 @@ struct Steps {
       if (answer->outcome == AttestReply::Outcome::kFreshChallengeNeeded) code = "fresh_challenge_needed";
     }
     if (json.size() > 1) json += ',';
-    json += "{\"step\":" + JsonQuote(step) + ",\"status\":" + std::to_string(reply.status) + ",\"code\":" + JsonQuote(code) + ",\"tier\":" + JsonQuote(tier) + "}";
+    json += "{\"step\":" + JsonQuote(step) + ",\"status\":" + std::to_string(reply.status) +
+            ",\"code\":" + JsonQuote(code) + ",\"tier\":" + JsonQuote(tier) + "}";
   }
 };
 
@@ -63,7 +64,8 @@ class Probe {
     return std::make_unique<net::HttpsClient>(std::move(client));
   }
   Result<Challenge> AskChallenge(net::HttpsClient& client) {
-    ASSAY_TRY(const net::HttpReply reply, client.Post(route::kChallenge, "application/cbor", EncodeChallengeRequest({record_.attester})));
+    ASSAY_TRY(const net::HttpReply reply,
+              client.Post(route::kChallenge, "application/cbor", EncodeChallengeRequest({record_.attester})));
     if (reply.status != 200) return MakeError(Code::kDenied, "no challenge: status " + std::to_string(reply.status));
     ASSAY_TRY(Challenge challenge, DecodeChallenge(reply.body));
     challenge.runtime_from = 0;
@@ -113,11 +115,14 @@ class Probe {
     ASSAY_TRY(Evidence evidence, DecodeEvidence(genuine));
     ASSAY_TRY(auto device, tpm::OpenDevice(options_.tcti));
     const tpm::PcrSelection less{challenge.selection.hash, challenge.selection.mask & ~(1U << options_.omit_pcr)};
-    ASSAY_TRY(const tpm::QuoteResult quote, device->Quote(record_.aik_handle, less, ExtraData(QuoteTag::kEvidence, challenge.nonce, Sha256(evidence.body), binding)));
+    ASSAY_TRY(const tpm::QuoteResult quote,
+              device->Quote(record_.aik_handle, less,
+                            ExtraData(QuoteTag::kEvidence, challenge.nonce, Sha256(evidence.body), binding)));
     evidence.quote = quote.attest;
     evidence.signature = quote.signature;
     const Digest zero{};
-    for (std::size_t i = 0; i < evidence.pcrs.count; ++i) if (evidence.pcrs.items[i].pcr == options_.omit_pcr) evidence.pcrs.items[i].value = zero;
+    for (std::size_t i = 0; i < evidence.pcrs.count; ++i)
+      if (evidence.pcrs.items[i].pcr == options_.omit_pcr) evidence.pcrs.items[i].value = zero;
     return Post("pcr_left_out", *client_, EncodeEvidence(evidence));
   }
   // This TPM's quote under another machine's attester id: the record names the victim, the TCTI is ours.
@@ -132,11 +137,15 @@ class Probe {
     body.platform.lockdown = "none";
     body.platform.kernel_release = "none";
     const Buffer encoded = EncodeEvidenceBody(body);
-    ASSAY_TRY(const tpm::QuoteResult quote, device->Quote(record_.aik_handle, challenge.selection, ExtraData(QuoteTag::kEvidence, challenge.nonce, Sha256(encoded), binding)));
-    Evidence evidence{.body = encoded, .quote = quote.attest, .signature = quote.signature, .nonce = challenge.nonce, .pcrs = {}};
+    ASSAY_TRY(const tpm::QuoteResult quote,
+              device->Quote(record_.aik_handle, challenge.selection,
+                            ExtraData(QuoteTag::kEvidence, challenge.nonce, Sha256(encoded), binding)));
+    Evidence evidence{
+        .body = encoded, .quote = quote.attest, .signature = quote.signature, .nonce = challenge.nonce, .pcrs = {}};
     std::size_t next = 0;
     for (std::uint8_t pcr = 0; pcr < limits::kPcrs; ++pcr) {
-      if ((challenge.selection.mask & (1U << pcr)) != 0) evidence.pcrs.items[evidence.pcrs.count++] = {pcr, quote.pcrs[next++]};
+      if ((challenge.selection.mask & (1U << pcr)) != 0)
+        evidence.pcrs.items[evidence.pcrs.count++] = {pcr, quote.pcrs[next++]};
     }
     return Post("impersonated", *client_, EncodeEvidence(evidence));
   }

@@ -11,16 +11,18 @@ namespace {
 
 using Group = Json (*)(const Json&);
 const std::map<std::string, Group> kGroups = {
-    {"match.colon", MatchColon}, {"match.path", MatchPath}, {"match.action", MatchAction}, {"subset.colon", SubsetColon},
-    {"canonical_json", Canonical}, {"ip_allowlist", IpAllowlist}, {"time_window", TimeWindow}, {"dpop.verify", DpopVerify},
-    {"dpop.replay", DpopReplay}, {"dpop.binding", DpopBinding}, {"dpop.header", DpopHeader}, {"jwk_thumbprint", Thumbprint},
+    {"match.colon", MatchColon},    {"match.path", MatchPath},     {"match.action", MatchAction},
+    {"subset.colon", SubsetColon},  {"canonical_json", Canonical}, {"ip_allowlist", IpAllowlist},
+    {"time_window", TimeWindow},    {"dpop.verify", DpopVerify},   {"dpop.replay", DpopReplay},
+    {"dpop.binding", DpopBinding},  {"dpop.header", DpopHeader},   {"jwk_thumbprint", Thumbprint},
     {"device_bundle", DeviceBundle}};
 
 // Every member that is expected is there and equal; others are not looked at.
 bool Meets(const Json& expected, const Json& got) {
   if (!expected.is_object()) return expected == got;
   if (!got.is_object()) return false;
-  for (const auto& [name, value] : expected.items()) if (!got.contains(name) || !Meets(value, got.at(name))) return false;
+  for (const auto& [name, value] : expected.items())
+    if (!got.contains(name) || !Meets(value, got.at(name))) return false;
   return true;
 }
 

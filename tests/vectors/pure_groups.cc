@@ -23,7 +23,8 @@ Json Match(authz::Language language, const Json& input) {
 // "2026-06-01T09:00:00Z"
 std::int64_t SecondsOf(const std::string& text) {
   std::tm when{};
-  if (std::sscanf(text.c_str(), "%d-%d-%dT%d:%d:%dZ", &when.tm_year, &when.tm_mon, &when.tm_mday, &when.tm_hour, &when.tm_min, &when.tm_sec) != 6) {
+  if (std::sscanf(text.c_str(), "%d-%d-%dT%d:%d:%dZ", &when.tm_year, &when.tm_mon, &when.tm_mday, &when.tm_hour,
+                  &when.tm_min, &when.tm_sec) != 6) {
     throw std::runtime_error("not a time: " + text);
   }
   when.tm_year -= 1900;
@@ -76,7 +77,8 @@ Json IpAllowlist(const Json& input) {
 }
 
 Json TimeWindow(const Json& input) {
-  const auto constraints = Parse({{"time_window", {{"start", input.at("start")}, {"end", input.at("end")}, {"zone", input.at("zone")}}}});
+  const auto constraints =
+      Parse({{"time_window", {{"start", input.at("start")}, {"end", input.at("end")}, {"zone", input.at("zone")}}}});
   if (!constraints) return Refused(authz::Reason::kInvalidConstraint);
   const authz::Arguments none;
   const authz::CallFacts facts{SecondsOf(input.at("at_utc").get<std::string>()), std::nullopt, &none};

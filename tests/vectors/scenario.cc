@@ -46,12 +46,20 @@ class Scenario {
 
   Json AddPrincipal(const Json& step);
   Json Permit(const Json& step) { return Done(authority_.Permit(Text(step, "principal"), step.at("rules").dump())); }
-  Json Unpermit(const Json& step) { return {{"ok", true}, {"removed", authority_.Unpermit(Text(step, "principal"), Text(step, "resource"))}}; }
+  Json Unpermit(const Json& step) {
+    return {{"ok", true}, {"removed", authority_.Unpermit(Text(step, "principal"), Text(step, "resource"))}};
+  }
   Json Authorize(const Json& step) { return Told(authority_.Authorize(QueryOf(step), now_)); }
   Json Simulate(const Json& step) { return Told(authority_.Simulate(QueryOf(step), now_)); }
-  Json Suspend(const Json& step) { return Done(authority_.SetStatus(Text(step, "id"), authz::PrincipalStatus::kSuspended)); }
-  Json Resume(const Json& step) { return Done(authority_.SetStatus(Text(step, "id"), authz::PrincipalStatus::kActive)); }
-  Json Revoke(const Json& step) { return Done(authority_.SetStatus(Text(step, "id"), authz::PrincipalStatus::kRevoked)); }
+  Json Suspend(const Json& step) {
+    return Done(authority_.SetStatus(Text(step, "id"), authz::PrincipalStatus::kSuspended));
+  }
+  Json Resume(const Json& step) {
+    return Done(authority_.SetStatus(Text(step, "id"), authz::PrincipalStatus::kActive));
+  }
+  Json Revoke(const Json& step) {
+    return Done(authority_.SetStatus(Text(step, "id"), authz::PrincipalStatus::kRevoked));
+  }
   Json Delegate(const Json& step);
   Json RevokeDelegation(const Json& step);
   Json RememberToken(const Json& step) {
@@ -74,7 +82,8 @@ class Scenario {
     return Done(authz::Reason::kNone);
   }
   Json AuditSinceMark(const Json&) {
-    const std::vector<std::string> results(sink_.results.begin() + static_cast<std::ptrdiff_t>(mark_), sink_.results.end());
+    const std::vector<std::string> results(sink_.results.begin() + static_cast<std::ptrdiff_t>(mark_),
+                                           sink_.results.end());
     return {{"records", results.size()}, {"results", results}};
   }
 
@@ -114,7 +123,8 @@ Json Scenario::AddPrincipal(const Json& step) {
 }
 
 Json Scenario::Delegate(const Json& step) {
-  const authz::Authority::Delegation wanted{Text(step, "id"), Text(step, "from"), Text(step, "to"), now_ + step.at("expires_in_s").get<std::int64_t>(),
+  const authz::Authority::Delegation wanted{Text(step, "id"), Text(step, "from"), Text(step, "to"),
+                                            now_ + step.at("expires_in_s").get<std::int64_t>(),
                                             step.value("max_depth", authz::kDefaultDepth)};
   const auto checked = authority_.Delegate(wanted, step.at("rules").dump(), now_);
   if (const auto* reason = std::get_if<authz::Reason>(&checked)) return Done(*reason);
@@ -147,13 +157,24 @@ Json Scenario::RequestApproval(const Json& step) {
 }
 
 Json Scenario::Step(const Json& step) {
-  static const std::map<std::string, Handler> handlers = {
-      {"principal", &Scenario::AddPrincipal}, {"permit", &Scenario::Permit}, {"unpermit", &Scenario::Unpermit},
-      {"authorize", &Scenario::Authorize}, {"simulate", &Scenario::Simulate}, {"suspend_principal", &Scenario::Suspend},
-      {"resume_principal", &Scenario::Resume}, {"revoke_principal", &Scenario::Revoke}, {"delegate", &Scenario::Delegate},
-      {"revoke_delegation", &Scenario::RevokeDelegation}, {"remember_token", &Scenario::RememberToken}, {"rotate", &Scenario::Rotate},
-      {"request_approval", &Scenario::RequestApproval}, {"approve", &Scenario::Approve}, {"deny", &Scenario::Deny},
-      {"advance", &Scenario::Advance}, {"mark_audit", &Scenario::MarkAudit}, {"audit_since_mark", &Scenario::AuditSinceMark}};
+  static const std::map<std::string, Handler> handlers = {{"principal", &Scenario::AddPrincipal},
+                                                          {"permit", &Scenario::Permit},
+                                                          {"unpermit", &Scenario::Unpermit},
+                                                          {"authorize", &Scenario::Authorize},
+                                                          {"simulate", &Scenario::Simulate},
+                                                          {"suspend_principal", &Scenario::Suspend},
+                                                          {"resume_principal", &Scenario::Resume},
+                                                          {"revoke_principal", &Scenario::Revoke},
+                                                          {"delegate", &Scenario::Delegate},
+                                                          {"revoke_delegation", &Scenario::RevokeDelegation},
+                                                          {"remember_token", &Scenario::RememberToken},
+                                                          {"rotate", &Scenario::Rotate},
+                                                          {"request_approval", &Scenario::RequestApproval},
+                                                          {"approve", &Scenario::Approve},
+                                                          {"deny", &Scenario::Deny},
+                                                          {"advance", &Scenario::Advance},
+                                                          {"mark_audit", &Scenario::MarkAudit},
+                                                          {"audit_since_mark", &Scenario::AuditSinceMark}};
   const auto handler = handlers.find(Text(step, "op"));
   if (handler == handlers.end()) throw std::runtime_error("unknown op: " + Text(step, "op"));
   return (this->*handler->second)(step);

@@ -15,9 +15,16 @@ struct Proof {
   token::ProofRequest request;
 
   explicit Proof(const Json& input)
-      : proof(input.at("proof").get<std::string>()), method(input.at("method").get<std::string>()), url(input.at("url").get<std::string>()),
+      : proof(input.at("proof").get<std::string>()),
+        method(input.at("method").get<std::string>()),
+        url(input.at("url").get<std::string>()),
         access_token(input.value("accessToken", "")) {
-    request = {proof, method, url, access_token, input.at("now").get<std::int64_t>(), input.value("requireNonce", false),
+    request = {proof,
+               method,
+               url,
+               access_token,
+               input.at("now").get<std::int64_t>(),
+               input.value("requireNonce", false),
                input.value("nonces", std::vector<std::string>())};
   }
 };
@@ -45,13 +52,15 @@ Json DpopReplay(const Json& input) {
   token::MemoryReplayStore replay;
   if (op == "present twice") {
     const auto first = token::VerifyProof(proof.request, replay);
-    return {{"first", first.fault == token::ProofFault::kNone}, {"second", Told(token::VerifyProof(proof.request, replay))}};
+    return {{"first", first.fault == token::ProofFault::kNone},
+            {"second", Told(token::VerifyProof(proof.request, replay))}};
   }
   if (op != "same jti, other key") throw std::runtime_error("unknown op: " + op);
   // The same id was used before by another key.
   token::MemoryReplayStore aside;
   const auto seen = token::VerifyProof(proof.request, aside);
-  if (!replay.Remember("another key", seen.proof_id, seen.issued_at, proof.request.now)) throw std::runtime_error("a fresh store refuses");
+  if (!replay.Remember("another key", seen.proof_id, seen.issued_at, proof.request.now))
+    throw std::runtime_error("a fresh store refuses");
   return Told(token::VerifyProof(proof.request, replay));
 }
 
@@ -83,16 +92,20 @@ Json DeviceBundle(const Json& input) {
   const std::string device = input.at("device").get<std::string>();
   const std::string issuer = input.at("issuer").get<std::string>();
   const std::int64_t now = input.at("now").get<std::int64_t>();
-  const token::BundleCheck check{device, issuer, now, input.value("skew_s", std::int64_t{30}), input.value("least_version", std::uint64_t{0})};
+  const token::BundleCheck check{device, issuer, now, input.value("skew_s", std::int64_t{30}),
+                                 input.value("least_version", std::uint64_t{0})};
   const auto opened = token::OpenBundle(*keys, input.at("bundle").get<std::string>(), check, Zones());
   if (opened.fault != token::BundleFault::kNone) return {{"valid", false}};
   const Json& request = input.at("request");
   const std::string action = request.at("action").get<std::string>();
   const std::string resource = request.at("resource").get<std::string>();
-  const auto arguments = request.contains("arguments") ? authz::Arguments::Parse(request.at("arguments").dump()) : authz::Arguments();
+  const auto arguments =
+      request.contains("arguments") ? authz::Arguments::Parse(request.at("arguments").dump()) : authz::Arguments();
   if (!arguments) throw std::runtime_error("the arguments are refused");
   const authz::CallFacts facts{now, authz::IpAddress::Parse(request.value("ip", "")), &*arguments};
-  return {{"valid", true}, {"decision", token::BundleAnswerName(token::DecideBundle(opened.bundle, {action, resource, facts}, nullptr))}};
+  return {
+      {"valid", true},
+      {"decision", token::BundleAnswerName(token::DecideBundle(opened.bundle, {action, resource, facts}, nullptr))}};
 }
 
 }  // namespace assay::vectors

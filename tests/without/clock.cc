@@ -4,6 +4,8 @@
 
 namespace assay::attest {
 
-ClockJudgement JudgeAcrossBoots(const tpm::ClockInfo&, const tpm::ClockInfo&) noexcept { return ClockJudgement::kAdvances; }
+ClockJudgement JudgeAcrossBoots(const tpm::ClockInfo&, const tpm::ClockInfo&) noexcept {
+  return ClockJudgement::kAdvances;
+}
 
 }  // namespace assay::attest

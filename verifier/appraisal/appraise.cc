@@ -34,7 +34,8 @@ class Judgement {
   void Affirm(std::int8_t TrustVector::*claim) { verdict_.vector.*claim = std::max(verdict_.vector.*claim, kAffirm); }
   const config::Policy& policy() const { return policy_; }
   Verdict Finish() && {
-    std::stable_sort(verdict_.reasons.begin(), verdict_.reasons.end(), [](const Reason& a, const Reason& b) { return a.tier > b.tier; });
+    std::stable_sort(verdict_.reasons.begin(), verdict_.reasons.end(),
+                     [](const Reason& a, const Reason& b) { return a.tier > b.tier; });
     return std::move(verdict_);
   }
 
@@ -56,9 +57,10 @@ void JudgeIdentity(Judgement& judgement, const Facts& facts) {
   judgement.Affirm(&TrustVector::instance_identity);
   judgement.Affirm(&TrustVector::hardware);
   if (!facts.ek_chain) {
-    judgement.Add(&TrustVector::hardware,
-                  {"ek_without_certificate", Tier::kWarning, "the endorsement key has no certificate chain to a manufacturer",
-                   "enroll with the TPM's EK certificate; a software TPM cannot be told from hardware"});
+    judgement.Add(
+        &TrustVector::hardware,
+        {"ek_without_certificate", Tier::kWarning, "the endorsement key has no certificate chain to a manufacturer",
+         "enroll with the TPM's EK certificate; a software TPM cannot be told from hardware"});
   }
   if (facts.weak_device_id) {
     judgement.Add(&TrustVector::instance_identity,
@@ -67,9 +69,10 @@ void JudgeIdentity(Judgement& judgement, const Facts& facts) {
                    "re-enroll with the RSA-2048 EK at 0x01C00002 (assay-enroll enroll --ek rsa2048)"});
   }
   if (facts.clock_unsafe) {
-    judgement.Add(&TrustVector::instance_identity,
-                  {"clock_unsafe", judgement.policy().clock_unsafe_affirms ? Tier::kNone : Tier::kWarning,
-                   "the TPM's clock went back after an unorderly shutdown", "shut down in order; the next boot clears this"});
+    judgement.Add(
+        &TrustVector::instance_identity,
+        {"clock_unsafe", judgement.policy().clock_unsafe_affirms ? Tier::kNone : Tier::kWarning,
+         "the TPM's clock went back after an unorderly shutdown", "shut down in order; the next boot clears this"});
   }
 }
 
@@ -79,12 +82,14 @@ void JudgePcrs(Judgement& judgement, const Facts& facts) {
     const auto& value = facts.pcrs[pcr];
     const std::string name = "PCR " + std::to_string(pcr);
     if (!value) {
-      judgement.Add(&TrustVector::configuration, {"pcr_missing", Tier::kContraindicated, name + " is judged by the policy but was not quoted",
-                                                  "add it to the policy's selection"});
-    } else if (std::find(accepted.begin(), accepted.end(), *value) == accepted.end()) {
       judgement.Add(&TrustVector::configuration,
-                    {"pcr_value", Tier::kContraindicated, name + " is " + Sha(*value) + ", accepted is " + Accepted(accepted),
-                     "boot a listed configuration, or list this value after finding out what extended " + name});
+                    {"pcr_missing", Tier::kContraindicated, name + " is judged by the policy but was not quoted",
+                     "add it to the policy's selection"});
+    } else if (std::find(accepted.begin(), accepted.end(), *value) == accepted.end()) {
+      judgement.Add(
+          &TrustVector::configuration,
+          {"pcr_value", Tier::kContraindicated, name + " is " + Sha(*value) + ", accepted is " + Accepted(accepted),
+           "boot a listed configuration, or list this value after finding out what extended " + name});
     }
   }
 }
@@ -94,36 +99,47 @@ void JudgeRuntimeLog(Judgement& judgement, const Facts& facts) {
   switch (facts.runtime_log) {
     case RuntimeLog::kReplays: judgement.Affirm(claim); break;
     case RuntimeLog::kMismatch:
-      judgement.Add(claim, {"runtime_log_mismatch", Tier::kContraindicated, "the agent's log does not give the quoted PCR 14: something else extended it, or entries were lost",
-                            "find out what extends PCR 14 and reboot; assay-agent doctor shows the first entry that does not fit"});
+      judgement.Add(
+          claim,
+          {"runtime_log_mismatch", Tier::kContraindicated,
+           "the agent's log does not give the quoted PCR 14: something else extended it, or entries were lost",
+           "find out what extends PCR 14 and reboot; assay-agent doctor shows the first entry that does not fit"});
       break;
     case RuntimeLog::kMalformed:
-      judgement.Add(claim, {"runtime_log_malformed", Tier::kContraindicated, "an entry of the agent's log does not decode or an index is missing",
+      judgement.Add(claim, {"runtime_log_malformed", Tier::kContraindicated,
+                            "an entry of the agent's log does not decode or an index is missing",
                             "reinstall the agent and reboot"});
       break;
     case RuntimeLog::kBadBase:
-      judgement.Add(claim, {"runtime_log_base", Tier::kContraindicated, "PCR 14 had an unlisted value before the agent's first entry",
+      judgement.Add(claim, {"runtime_log_base", Tier::kContraindicated,
+                            "PCR 14 had an unlisted value before the agent's first entry",
                             "list the value under pcr14_base when the boot loader explains it (shim's MOK entries)"});
       break;
   }
   if (facts.resumed) {
-    judgement.Add(claim, {"hibernated", Tier::kWarning, "the registers were reset under a running agent, as a resume from hibernation does: what was measured before is gone",
+    judgement.Add(claim, {"hibernated", Tier::kWarning,
+                          "the registers were reset under a running agent, as a resume from hibernation does: what was "
+                          "measured before is gone",
                           "reboot; disable hibernation on machines that must attest"});
   }
   if (facts.released) {
-    judgement.Add(claim, {"gate_released", Tier::kContraindicated, "the gate was lowered since this boot", "reboot with the gate enabled"});
+    judgement.Add(claim, {"gate_released", Tier::kContraindicated, "the gate was lowered since this boot",
+                          "reboot with the gate enabled"});
   }
 }
 
 void JudgeAgents(Judgement& judgement, const Facts& facts) {
   const auto& listed = judgement.policy().agents;
   if (listed.empty()) return;
-  const auto unlisted = [&](const Digest& agent) { return std::find(listed.begin(), listed.end(), agent) == listed.end(); };
+  const auto unlisted = [&](const Digest& agent) {
+    return std::find(listed.begin(), listed.end(), agent) == listed.end();
+  };
   std::vector<Digest> seen = facts.agents;
   if (std::find(seen.begin(), seen.end(), facts.runtime->agent) == seen.end()) seen.push_back(facts.runtime->agent);
   for (const auto& agent : seen) {
     if (!unlisted(agent)) continue;
-    judgement.Add(&TrustVector::executables, {"agent_unlisted", Tier::kContraindicated, "an agent with digest " + Sha(agent) + " ran since this boot",
+    judgement.Add(&TrustVector::executables, {"agent_unlisted", Tier::kContraindicated,
+                                              "an agent with digest " + Sha(agent) + " ran since this boot",
                                               "install a listed agent and reboot, or list this digest under agents"});
   }
 }
@@ -136,13 +152,16 @@ void JudgeGate(Judgement& judgement, const Facts& facts) {
   const bool strong = runtime.gate == GateState::kEnforce;
   const bool monitor = runtime.gate == GateState::kMonitor && policy.gate == config::GateRequirement::kMonitor;
   if (!strong && !monitor) {
-    judgement.Add(claim, {"gate_state", Tier::kContraindicated, "the gate is " + std::string(GateStateName(runtime.gate)) + ", the policy asks for " +
+    judgement.Add(claim, {"gate_state", Tier::kContraindicated,
+                          "the gate is " + std::string(GateStateName(runtime.gate)) + ", the policy asks for " +
                               (policy.gate == config::GateRequirement::kEnforce ? "enforce" : "monitor or enforce"),
                           "start the agent with the gate in the required mode"});
     return;
   }
-  if (!policy.gate_policies.empty() && std::find(policy.gate_policies.begin(), policy.gate_policies.end(), runtime.policy) == policy.gate_policies.end()) {
-    judgement.Add(claim, {"gate_policy", Tier::kContraindicated, "the gate's policy " + Sha(runtime.policy) + " is not listed", "load a listed gate policy"});
+  if (!policy.gate_policies.empty() && std::find(policy.gate_policies.begin(), policy.gate_policies.end(),
+                                                 runtime.policy) == policy.gate_policies.end()) {
+    judgement.Add(claim, {"gate_policy", Tier::kContraindicated,
+                          "the gate's policy " + Sha(runtime.policy) + " is not listed", "load a listed gate policy"});
     return;
   }
   judgement.Affirm(claim);
@@ -151,11 +170,16 @@ void JudgeGate(Judgement& judgement, const Facts& facts) {
 void JudgeAnchor(Judgement& judgement, const Facts& facts) {
   const config::Policy& policy = judgement.policy();
   if (policy.runtime_anchor_measured && facts.anchor != RuntimeAnchor::kMeasured) {
-    judgement.Add(&TrustVector::runtime_opaque, {"runtime_anchor", Tier::kContraindicated, "runtime claims are self-reported, the policy asks for a measured anchor",
-                                                 "put agent, BPF object and unit under measurement before the first PCR 14 entry"});
-  } else if (policy.gate != config::GateRequirement::kNone && facts.anchor == RuntimeAnchor::kSelfReported && !policy.self_reported_may_affirm) {
-    judgement.Add(&TrustVector::executables, {"self_reported", Tier::kWarning, "runtime claims are self-reported: root could have made them before the agent started",
-                                              "use a measured boot, or let the policy opt in with self_reported_may_affirm = true"});
+    judgement.Add(&TrustVector::runtime_opaque,
+                  {"runtime_anchor", Tier::kContraindicated,
+                   "runtime claims are self-reported, the policy asks for a measured anchor",
+                   "put agent, BPF object and unit under measurement before the first PCR 14 entry"});
+  } else if (policy.gate != config::GateRequirement::kNone && facts.anchor == RuntimeAnchor::kSelfReported &&
+             !policy.self_reported_may_affirm) {
+    judgement.Add(&TrustVector::executables,
+                  {"self_reported", Tier::kWarning,
+                   "runtime claims are self-reported: root could have made them before the agent started",
+                   "use a measured boot, or let the policy opt in with self_reported_may_affirm = true"});
   }
 }
 

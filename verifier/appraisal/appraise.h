@@ -28,11 +28,11 @@ struct Facts {
   std::array<std::optional<Digest>, limits::kPcrs> pcrs{};  // of the policy's selection
   bool clock_unsafe = false;
   RuntimeLog runtime_log = RuntimeLog::kReplays;
-  bool released = false;                 // a release entry stands in this boot's log
-  bool resumed = false;                  // registers were reset under a running agent
-  std::vector<Digest> agents;            // agents that this boot's identity entries name, newest last
+  bool released = false;       // a release entry stands in this boot's log
+  bool resumed = false;        // registers were reset under a running agent
+  std::vector<Digest> agents;  // agents that this boot's identity entries name, newest last
   // From enrollment
-  bool ek_chain = false;                 // EK certificate to a configured root, else a bare key
+  bool ek_chain = false;  // EK certificate to a configured root, else a bare key
   bool weak_device_id = false;
   // Claims of the agent, as good as runtime_anchor
   const RuntimeEvidence* runtime = nullptr;

@@ -25,7 +25,8 @@ RuntimeReplay ReplayRuntimeLog(const RuntimeEvidence& runtime, const Digest& pcr
                                const attest::RuntimeKnown& before) {
   RuntimeReplay replay;
   if (runtime.log_from > 0) {
-    const bool continues = before.reset_count == clock.reset_count && before.next_index == runtime.log_from && before.pcr14 == runtime.log_base;
+    const bool continues = before.reset_count == clock.reset_count && before.next_index == runtime.log_from &&
+                           before.pcr14 == runtime.log_base;
     if (!continues) {
       replay.resend_from_start = true;
       return replay;

@@ -11,9 +11,10 @@ constexpr std::uint8_t kDomain[] = "assay/challenge/1";
 
 Digest Mac(const HmacKey& key, const Digest& attester, tpm::PcrSelection selection, Bytes clear) noexcept {
   const auto hash = static_cast<std::uint16_t>(selection.hash);
-  const std::array<std::uint8_t, 5> asked = {
-      static_cast<std::uint8_t>(hash >> 8), static_cast<std::uint8_t>(hash), static_cast<std::uint8_t>(selection.mask >> 16),
-      static_cast<std::uint8_t>(selection.mask >> 8), static_cast<std::uint8_t>(selection.mask)};
+  const std::array<std::uint8_t, 5> asked = {static_cast<std::uint8_t>(hash >> 8), static_cast<std::uint8_t>(hash),
+                                             static_cast<std::uint8_t>(selection.mask >> 16),
+                                             static_cast<std::uint8_t>(selection.mask >> 8),
+                                             static_cast<std::uint8_t>(selection.mask)};
   return key.Mac({kDomain, attester, asked, clear});
 }
 
@@ -31,8 +32,8 @@ std::array<std::uint8_t, limits::kChallenge> ChallengeKeeper::Issue(const Digest
   return nonce;
 }
 
-ChallengeCheck ChallengeKeeper::Check(Bytes nonce, const Digest& attester, tpm::PcrSelection selection, std::uint64_t now_ms,
-                                      std::uint64_t lifetime_ms) const noexcept {
+ChallengeCheck ChallengeKeeper::Check(Bytes nonce, const Digest& attester, tpm::PcrSelection selection,
+                                      std::uint64_t now_ms, std::uint64_t lifetime_ms) const noexcept {
   if (nonce.size() != limits::kChallenge) return {};
   const std::uint64_t issued = Reader(nonce).U64Be();
   if (!EqualConstantTime(Mac(key_, attester, selection, nonce.first(kClearSize)), nonce.subspan(kClearSize))) return {};

@@ -16,7 +16,7 @@ enum class ChallengeFault : std::uint8_t {
   kNone,
   kForeign,  // not made by this verifier since its start, or for another attester or another PCR selection
   kExpired,
-  kFuture,   // dated ahead of the verifier's clock: the clock was set back
+  kFuture,  // dated ahead of the verifier's clock: the clock was set back
 };
 
 struct ChallengeCheck {
@@ -26,10 +26,11 @@ struct ChallengeCheck {
 
 class ChallengeKeeper {
  public:
-  ChallengeKeeper();                                // draws K
+  ChallengeKeeper();                                  // draws K
   explicit ChallengeKeeper(Bytes key) : key_(key) {}  // several verifiers, tests
 
-  std::array<std::uint8_t, limits::kChallenge> Issue(const Digest& attester, tpm::PcrSelection selection, std::uint64_t now_ms) const noexcept;
+  std::array<std::uint8_t, limits::kChallenge> Issue(const Digest& attester, tpm::PcrSelection selection,
+                                                     std::uint64_t now_ms) const noexcept;
   ChallengeCheck Check(Bytes nonce, const Digest& attester, tpm::PcrSelection selection, std::uint64_t now_ms,
                        std::uint64_t lifetime_ms) const noexcept;
 

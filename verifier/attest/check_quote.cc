@@ -48,8 +48,9 @@ QuoteCheck CheckQuote(const Evidence& evidence, const QuoteExpectation& expected
   if (!raw.ok()) return Refuse(QuoteFault::kMalformed);
 
   // Comparisons that can only refuse come before the expensive check; each is made again at its own mark.
-  if (tpm::HasScheme(*signature, expected.scheme) && CheckBinding(attest->extra_data, expected.extra_data) == Mark::kFails &&
-      attest->magic == tpm::kGenerated && attest->type == static_cast<std::uint16_t>(tpm::AttestType::kQuote)) {
+  if (tpm::HasScheme(*signature, expected.scheme) &&
+      CheckBinding(attest->extra_data, expected.extra_data) == Mark::kFails && attest->magic == tpm::kGenerated &&
+      attest->type == static_cast<std::uint16_t>(tpm::AttestType::kQuote)) {
     return Refuse(QuoteFault::kBinding);
   }
 
@@ -68,8 +69,10 @@ QuoteCheck CheckQuote(const Evidence& evidence, const QuoteExpectation& expected
   // Mark 6: the selection inside the signed bytes.
   if (CheckSelection(attest->selections, expected.selection) == Mark::kFails) return Refuse(QuoteFault::kSelection);
   // Mark 7: PCR digest, and the values name exactly the PCRs asked.
-  if (evidence.pcrs.Mask() != expected.selection.mask || evidence.pcrs.hash != expected.selection.hash) return Refuse(QuoteFault::kSelection);
-  if (CheckPcrDigest(evidence.pcrs, attest->selections, attest->pcr_digest) == Mark::kFails) return Refuse(QuoteFault::kPcrDigest);
+  if (evidence.pcrs.Mask() != expected.selection.mask || evidence.pcrs.hash != expected.selection.hash)
+    return Refuse(QuoteFault::kSelection);
+  if (CheckPcrDigest(evidence.pcrs, attest->selections, attest->pcr_digest) == Mark::kFails)
+    return Refuse(QuoteFault::kPcrDigest);
   return {QuoteFault::kNone, *attest};
 }
 

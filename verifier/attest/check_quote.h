@@ -13,19 +13,19 @@ namespace assay::attest {
 
 enum class QuoteFault : std::uint8_t {
   kNone,
-  kMalformed,          // the structures do not decode
-  kScheme,             // 1: another algorithm than the AIK's record says
-  kSignature,          // 2
-  kMagic,              // 3: not made inside a TPM
-  kType,               // 4: a TPM statement, but no quote
-  kBinding,            // 5: extraData is not that of this nonce, body and channel
-  kSelection,          // 6: other PCRs, another bank, or more than one
-  kPcrDigest,          // 7: the PCR values sent are not those signed
+  kMalformed,  // the structures do not decode
+  kScheme,     // 1: another algorithm than the AIK's record says
+  kSignature,  // 2
+  kMagic,      // 3: not made inside a TPM
+  kType,       // 4: a TPM statement, but no quote
+  kBinding,    // 5: extraData is not that of this nonce, body and channel
+  kSelection,  // 6: other PCRs, another bank, or more than one
+  kPcrDigest,  // 7: the PCR values sent are not those signed
 };
 std::string_view QuoteFaultCode(QuoteFault fault) noexcept;  // stable codes: "signature_invalid", ...
 
 struct QuoteExpectation {
-  const PublicKey* key = nullptr;   // the AIK
+  const PublicKey* key = nullptr;  // the AIK
   SignatureScheme scheme = SignatureScheme::kRsaSsaSha256;
   Digest extra_data{};
   tpm::PcrSelection selection;

@@ -21,11 +21,11 @@ namespace assay::attest {
 // The runtime log of this boot as far as the verifier knows it.
 struct RuntimeKnown {
   std::uint32_t reset_count = 0;
-  std::uint64_t next_index = 0;        // 0: nothing known, the whole log is wanted
-  Digest pcr14{};                      // after entry next_index - 1
-  bool released = false;               // a release entry was seen this boot
-  bool resumed = false;                // PCRs were reset under a running agent (hibernation): a later log, a new start
-  std::vector<Digest> agents;          // distinct agent digests of identity entries, bounded
+  std::uint64_t next_index = 0;  // 0: nothing known, the whole log is wanted
+  Digest pcr14{};                // after entry next_index - 1
+  bool released = false;         // a release entry was seen this boot
+  bool resumed = false;          // PCRs were reset under a running agent (hibernation): a later log, a new start
+  std::vector<Digest> agents;    // distinct agent digests of identity entries, bounded
 };
 
 struct HostState {
@@ -33,9 +33,9 @@ struct HostState {
   std::optional<tpm::ClockInfo> last;  // of the last quote accepted
   std::optional<Anchor> anchor;
   RuntimeKnown runtime;
-  std::uint64_t refusals_since_ms = 0; // the minute that `refusals` counts
-  std::uint32_t refusals = 0;          // recorded ones of this minute
-  bool reset_accepted = false;         // an operator allowed the counters to start over, once
+  std::uint64_t refusals_since_ms = 0;  // the minute that `refusals` counts
+  std::uint32_t refusals = 0;           // recorded ones of this minute
+  bool reset_accepted = false;          // an operator allowed the counters to start over, once
 };
 
 // How many refusals of one host are recorded within a minute.
@@ -47,8 +47,8 @@ enum class FenceOutcome : std::uint8_t { kPassed, kPassedUnsafe, kReplay, kClone
 struct FenceAttempt {
   std::uint64_t generation = 0;
   tpm::ClockInfo clock;
-  std::optional<Anchor> new_anchor;    // set when the challenge was young
-  RuntimeKnown runtime;                // stored when the attempt passes
+  std::optional<Anchor> new_anchor;  // set when the challenge was young
+  RuntimeKnown runtime;              // stored when the attempt passes
 };
 
 class Fence {
@@ -71,7 +71,9 @@ class Fence {
  private:
   static constexpr std::size_t kShards = 64;
   struct DigestHash {
-    std::size_t operator()(const Digest& digest) const noexcept { return static_cast<std::size_t>(Reader(digest).U64Be()); }
+    std::size_t operator()(const Digest& digest) const noexcept {
+      return static_cast<std::size_t>(Reader(digest).U64Be());
+    }
   };
   struct Shard {
     mutable std::mutex mutex;

@@ -23,10 +23,10 @@ enum class Freshness : std::uint8_t { kYoung, kAnchored, kAskAgain };
 
 struct FreshnessInput {
   std::uint64_t challenge_age_ms = 0;
-  std::uint64_t now_ms = 0;            // verifier time
+  std::uint64_t now_ms = 0;  // verifier time
   tpm::ClockInfo quoted;
   std::optional<Anchor> anchor;
-  bool always_ask = false;             // policy: freshness = "asked"
+  bool always_ask = false;  // policy: freshness = "asked"
 };
 Freshness JudgeFreshness(const FreshnessInput& input) noexcept;
 

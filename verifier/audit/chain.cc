@@ -24,8 +24,10 @@ std::optional<std::uint64_t> Decimal(std::string_view text) {
 
 Digest ComputeMac(const MacInput& input) noexcept {
   std::array<std::uint8_t, 8> segment{};
-  for (std::size_t i = 0; i < segment.size(); ++i) segment[i] = static_cast<std::uint8_t>(input.segment >> (56 - 8 * i));
-  return input.keys.mac_key().Mac({AsBytes("assay/audit/1"), input.keys.log_id(), input.keys.key_id(), segment, input.previous, input.covered});
+  for (std::size_t i = 0; i < segment.size(); ++i)
+    segment[i] = static_cast<std::uint8_t>(input.segment >> (56 - 8 * i));
+  return input.keys.mac_key().Mac(
+      {AsBytes("assay/audit/1"), input.keys.log_id(), input.keys.key_id(), segment, input.previous, input.covered});
 }
 
 void AppendChained(Buffer& out, const AuditKeys& keys, ChainState& state, const NewLine& line, std::string_view json) {
@@ -36,16 +38,18 @@ void AppendChained(Buffer& out, const AuditKeys& keys, ChainState& state, const 
 }
 
 std::string EncodeHeader(const SegmentHeader& header) {
-  return "{\"audit\":\"segment\",\"format\":1,\"log\":\"" + ToHex(header.log_id) + "\",\"key\":\"" + ToHex(header.key_id) + "\",\"segment\":\"" +
-         Padded(header.segment, 8) + "\",\"bytes\":\"" + Padded(header.bytes, 12) + "\",\"previous\":\"" + ToHex(header.previous) + "\"}";
+  return "{\"audit\":\"segment\",\"format\":1,\"log\":\"" + ToHex(header.log_id) + "\",\"key\":\"" +
+         ToHex(header.key_id) + "\",\"segment\":\"" + Padded(header.segment, 8) + "\",\"bytes\":\"" +
+         Padded(header.bytes, 12) + "\",\"previous\":\"" + ToHex(header.previous) + "\"}";
 }
 
 std::optional<SegmentHeader> ParseHeader(Bytes record) {
   static const std::string kModel = EncodeHeader(SegmentHeader{});
   const std::string_view text = AsText(record);
   if (text.size() != kModel.size()) return std::nullopt;
-  const std::size_t log_at = kModel.find("\"log\":\"") + 7, key_at = kModel.find("\"key\":\"") + 7, segment_at = kModel.find("\"segment\":\"") + 11,
-                    bytes_at = kModel.find("\"bytes\":\"") + 9, previous_at = kModel.find("\"previous\":\"") + 12;
+  const std::size_t log_at = kModel.find("\"log\":\"") + 7, key_at = kModel.find("\"key\":\"") + 7,
+                    segment_at = kModel.find("\"segment\":\"") + 11, bytes_at = kModel.find("\"bytes\":\"") + 9,
+                    previous_at = kModel.find("\"previous\":\"") + 12;
   SegmentHeader header;
   const auto log = FromHex(text.substr(log_at, 32));
   const auto key = FromHex(text.substr(key_at, 32));
@@ -63,8 +67,9 @@ std::optional<SegmentHeader> ParseHeader(Bytes record) {
 }
 
 std::string EncodeSeal(const SealContent& seal) {
-  return "{\"audit\":\"sealed\",\"segment\":" + std::to_string(seal.segment) + ",\"lines\":" + std::to_string(seal.lines) + ",\"first\":" +
-         std::to_string(seal.first) + ",\"last\":" + std::to_string(seal.last) + "}";
+  return "{\"audit\":\"sealed\",\"segment\":" + std::to_string(seal.segment) +
+         ",\"lines\":" + std::to_string(seal.lines) + ",\"first\":" + std::to_string(seal.first) +
+         ",\"last\":" + std::to_string(seal.last) + "}";
 }
 
 std::string SegmentName(std::uint64_t segment) { return "segment-" + Padded(segment, 8) + ".log"; }

@@ -6,21 +6,23 @@ namespace assay::audit {
 namespace {
 
 Status CheckOptions(const LogOptions& options) {
-  if (options.max_record < 128 || options.max_record > kMaxRecord) return MakeError(Code::kConfig, "audit: max_record must be 128 to " + std::to_string(kMaxRecord));
+  if (options.max_record < 128 || options.max_record > kMaxRecord)
+    return MakeError(Code::kConfig, "audit: max_record must be 128 to " + std::to_string(kMaxRecord));
   if (options.segment_bytes < 2 * options.max_record + 4096 || options.segment_bytes > kMaxSegmentBytes) {
-    return MakeError(Code::kConfig, "audit: segment_bytes must be " + std::to_string(2 * options.max_record + 4096) + " to " + std::to_string(kMaxSegmentBytes));
+    return MakeError(Code::kConfig, "audit: segment_bytes must be " + std::to_string(2 * options.max_record + 4096) +
+                                        " to " + std::to_string(kMaxSegmentBytes));
   }
-  if (options.queue_records == 0 || options.queue_bytes < options.max_record) return MakeError(Code::kConfig, "audit: the queue must hold at least one record");
+  if (options.queue_records == 0 || options.queue_bytes < options.max_record)
+    return MakeError(Code::kConfig, "audit: the queue must hold at least one record");
   return Ok();
 }
 
 }  // namespace
 
-Result<std::unique_ptr<FileAuditLog>> FileAuditLog::Open(LogOptions options, AuditKeys keys, std::unique_ptr<Directory> directory) {
+Result<std::unique_ptr<FileAuditLog>> FileAuditLog::Open(LogOptions options, AuditKeys keys,
+                                                         std::unique_ptr<Directory> directory) {
   ASSAY_CHECK_OK(CheckOptions(options));
-  if (directory == nullptr) {
-    ASSAY_TRY(directory, OpenOwnDirectory(options.directory, Missing::kMake));
-  }
+  if (directory == nullptr) { ASSAY_TRY(directory, OpenOwnDirectory(options.directory, Missing::kMake)); }
   std::unique_ptr<FileAuditLog> log(new FileAuditLog(std::move(options), std::move(keys)));
   ASSAY_CHECK_OK(log->Begin(std::move(directory)));
   return log;
@@ -53,8 +55,11 @@ FileAuditLog::~FileAuditLog() {
 }
 
 Status FileAuditLog::Append(std::string json, Completion done) {
-  if (json.size() > options_.max_record) return MakeError(Code::kLimit, "audit: a record of " + std::to_string(json.size()) + " bytes, the limit is " + std::to_string(options_.max_record));
-  if (const char* why = RefuseRecord(json); why != nullptr) return MakeError(Code::kMalformed, std::string("audit: record refused: ") + why);
+  if (json.size() > options_.max_record)
+    return MakeError(Code::kLimit, "audit: a record of " + std::to_string(json.size()) + " bytes, the limit is " +
+                                       std::to_string(options_.max_record));
+  if (const char* why = RefuseRecord(json); why != nullptr)
+    return MakeError(Code::kMalformed, std::string("audit: record refused: ") + why);
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
@@ -73,7 +78,8 @@ Status FileAuditLog::Append(std::string json, Completion done) {
 }
 
 Result<std::uint64_t> FileAuditLog::AppendAndWait(std::string json) {
-  if (std::this_thread::get_id() == thread_.get_id()) return MakeError(Code::kInternal, "audit: a completion waits for its own thread");
+  if (std::this_thread::get_id() == thread_.get_id())
+    return MakeError(Code::kInternal, "audit: a completion waits for its own thread");
   struct Wait {
     std::mutex mutex;
     std::condition_variable done;

@@ -20,18 +20,22 @@
 namespace assay::audit {
 
 // One barrier and what it covered.
-struct BatchSeen { std::uint64_t records = 0; std::uint64_t bytes = 0; double barrier_seconds = 0; };
+struct BatchSeen {
+  std::uint64_t records = 0;
+  std::uint64_t bytes = 0;
+  double barrier_seconds = 0;
+};
 
 struct LogOptions {
-  std::string directory;                     // made 0700 when missing; its parent exists
-  std::uint64_t segment_bytes = 32U << 20;   // at least 2 * max_record + 4 KiB, at most kMaxSegmentBytes
-  std::size_t max_record = kMaxRecord;       // at most kMaxRecord, at least 128
-  std::size_t queue_records = 16384;         // waiting beside the batch in flight; more is kBusy
+  std::string directory;                    // made 0700 when missing; its parent exists
+  std::uint64_t segment_bytes = 32U << 20;  // at least 2 * max_record + 4 KiB, at most kMaxSegmentBytes
+  std::size_t max_record = kMaxRecord;      // at most kMaxRecord, at least 128
+  std::size_t queue_records = 16384;        // waiting beside the batch in flight; more is kBusy
   std::size_t queue_bytes = 32U << 20;
-  std::size_t batch_bytes = 1U << 20;        // of one barrier
+  std::size_t batch_bytes = 1U << 20;  // of one barrier
   // The store's AuditMark: a trail that ends below it has lost acknowledged records and is refused.
   std::uint64_t acknowledged = 0;
-  RecordVisitor visit;                       // sees every verified record while the trail is opened
+  RecordVisitor visit;  // sees every verified record while the trail is opened
   // After each barrier, before its records are acknowledged, on the writer's thread: must neither block nor throw.
   std::function<void(const BatchSeen&)> observe = {};
 };
@@ -40,7 +44,8 @@ class FileAuditLog final : public AuditLog {
  public:
   // kBusy: another process writes this trail. kMalformed: damage that a crash can't explain, with segment, record and
   // byte. kDenied: owner, mode or a symbolic link. `directory`: for tests that inject faults, else made of the options.
-  static Result<std::unique_ptr<FileAuditLog>> Open(LogOptions options, AuditKeys keys, std::unique_ptr<Directory> directory = nullptr);
+  static Result<std::unique_ptr<FileAuditLog>> Open(LogOptions options, AuditKeys keys,
+                                                    std::unique_ptr<Directory> directory = nullptr);
   // Drains what was appended, writes the closing line, stops the thread.
   ~FileAuditLog() override;
 
@@ -49,14 +54,14 @@ class FileAuditLog final : public AuditLog {
   Status Health() const override;
 
   struct Stats {
-    std::uint64_t records = 0;      // acknowledged
+    std::uint64_t records = 0;  // acknowledged
     std::uint64_t batches = 0;
-    std::uint64_t bytes = 0;        // written, frames included
-    std::uint64_t refused = 0;      // kBusy
-    std::uint64_t queued = 0;       // records waiting now
-    std::uint64_t segment = 0;      // the one that grows
-    std::uint64_t last_batch = 0;   // records of the last batch
-    std::uint64_t barrier_ns = 0;   // spent in all barriers
+    std::uint64_t bytes = 0;       // written, frames included
+    std::uint64_t refused = 0;     // kBusy
+    std::uint64_t queued = 0;      // records waiting now
+    std::uint64_t segment = 0;     // the one that grows
+    std::uint64_t last_batch = 0;  // records of the last batch
+    std::uint64_t barrier_ns = 0;  // spent in all barriers
   };
   Stats stats() const;
   // Of a torn tail that Open cut into a quarantine file; 0: none.
@@ -64,7 +69,10 @@ class FileAuditLog final : public AuditLog {
   const std::string& quarantine() const noexcept { return recovered_.quarantine; }
 
  private:
-  struct Waiting { std::string json; Completion done; };
+  struct Waiting {
+    std::string json;
+    Completion done;
+  };
   FileAuditLog(LogOptions options, AuditKeys keys) : options_(std::move(options)), keys_(std::move(keys)) {}
   Status Begin(std::unique_ptr<Directory> directory);
   void Run();
@@ -86,7 +94,7 @@ class FileAuditLog final : public AuditLog {
   Buffer out_;
   std::chrono::steady_clock::time_point pinned_at_{};
 
-  mutable std::mutex mutex_;           // held for a push or a swap, never over a barrier
+  mutable std::mutex mutex_;  // held for a push or a swap, never over a barrier
   std::condition_variable wake_;
   std::vector<Waiting> queue_;
   std::size_t queued_bytes_ = 0;

@@ -64,9 +64,11 @@ Status FileAuditLog::WriteSlice(std::vector<Waiting>& batch, std::size_t& acknow
     stats_.bytes += out_.size();
     stats_.last_batch = end - acknowledged;
     stats_.segment = writer_->place().number;
-    stats_.barrier_ns += static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(finish - start).count());
+    stats_.barrier_ns +=
+        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(finish - start).count());
   }
-  if (options_.observe) options_.observe({end - acknowledged, out_.size(), std::chrono::duration<double>(finish - start).count()});
+  if (options_.observe)
+    options_.observe({end - acknowledged, out_.size(), std::chrono::duration<double>(finish - start).count()});
   for (std::uint64_t sequence = first; acknowledged < end; ++sequence) {
     Completion done = std::move(batch[acknowledged].done);
     ++acknowledged;

@@ -15,15 +15,17 @@ constexpr std::string_view kKindLabel = "\",\"kind\":\"";
 constexpr std::string_view kRecLabel = "\",\"rec\":";
 constexpr std::size_t kShort = 8, kLong = 16;  // digits
 static_assert(kMacLabel.size() == kMacAt);
-static_assert(kMacLabel.size() + 64 + kLenLabel.size() + kShort + kEpochLabel.size() + kShort + kSeqLabel.size() + kLong + kAckLabel.size() + kLong +
-                  kKindLabel.size() + 1 + kRecLabel.size() == kHeadSize);
+static_assert(kMacLabel.size() + 64 + kLenLabel.size() + kShort + kEpochLabel.size() + kShort + kSeqLabel.size() +
+                  kLong + kAckLabel.size() + kLong + kKindLabel.size() + 1 + kRecLabel.size() ==
+              kHeadSize);
 
 void PutText(Buffer& out, std::string_view text) { out.insert(out.end(), text.begin(), text.end()); }
 
 void PutDecimal(Buffer& out, std::uint64_t value, std::size_t digits) {
   const std::size_t at = out.size();
   out.resize(at + digits, '0');
-  for (std::size_t i = digits; i > 0 && value > 0; --i, value /= 10) out[at + i - 1] = static_cast<std::uint8_t>('0' + value % 10);
+  for (std::size_t i = digits; i > 0 && value > 0; --i, value /= 10)
+    out[at + i - 1] = static_cast<std::uint8_t>('0' + value % 10);
   if (value > 0) std::abort();  // 10^16 records or a line of 10^8 bytes: neither can be
 }
 
@@ -111,7 +113,8 @@ std::optional<Line> ParseLine(Bytes bytes, std::size_t max_record, const char*& 
   why = "its head breaks the format";
   if (!in.ok() || !KnownKind(kind)) return std::nullopt;
   why = "its length is impossible";
-  if (line.length < kFrameOverhead + 2 || line.length > max_record + kFrameOverhead || line.length > bytes.size()) return std::nullopt;
+  if (line.length < kFrameOverhead + 2 || line.length > max_record + kFrameOverhead || line.length > bytes.size())
+    return std::nullopt;
   line.kind = static_cast<Kind>(kind);
   line.covered = bytes.subspan(kCoveredAt, line.length - kCoveredAt);
   line.record = bytes.subspan(kHeadSize, line.length - kFrameOverhead);

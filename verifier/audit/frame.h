@@ -28,16 +28,21 @@ struct Line {
   std::uint64_t sequence = 0;
   std::uint64_t acknowledged = 0;
   Kind kind = Kind::kRecord;
-  Bytes covered;   // what the MAC covers: views into the segment
-  Bytes record;    // the JSON object
+  Bytes covered;  // what the MAC covers: views into the segment
+  Bytes record;   // the JSON object
 };
 
-inline constexpr std::size_t kMacAt = 8;                        // after {"mac":"
+inline constexpr std::size_t kMacAt = 8;  // after {"mac":"
 inline constexpr std::size_t kCoveredAt = kMacAt + 64;
-inline constexpr std::size_t kHeadSize = 177;                   // up to and with "rec":
-inline constexpr std::size_t kFrameOverhead = kHeadSize + 2;    // and }\n
+inline constexpr std::size_t kHeadSize = 177;                 // up to and with "rec":
+inline constexpr std::size_t kFrameOverhead = kHeadSize + 2;  // and }\n
 
-struct LineFields { std::uint32_t epoch = 0; std::uint64_t sequence = 0; std::uint64_t acknowledged = 0; Kind kind = Kind::kRecord; };
+struct LineFields {
+  std::uint32_t epoch = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t acknowledged = 0;
+  Kind kind = Kind::kRecord;
+};
 // Appends the line to `out` with the MAC left as zeros; the offset of the line in `out`.
 std::size_t AppendLine(Buffer& out, const LineFields& fields, std::string_view json);
 // Fills in the MAC of the line that ends `out`.
@@ -47,6 +52,6 @@ void PutMac(Buffer& out, std::size_t line_offset, const Digest& mac);
 std::optional<Line> ParseLine(Bytes bytes, std::size_t max_record, const char*& why);
 
 // What Append may be given: an object on one line, without control characters, at most `max_record` bytes.
-const char* RefuseRecord(std::string_view json) noexcept;       // null: fine
+const char* RefuseRecord(std::string_view json) noexcept;  // null: fine
 
 }  // namespace assay::audit

@@ -28,8 +28,8 @@ Error Fault(int os) {
 }
 
 FileIdentity IdentityOf(const struct stat& info) {
-  return {static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino), static_cast<std::uint64_t>(info.st_nlink),
-          static_cast<std::uint64_t>(info.st_size)};
+  return {static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
+          static_cast<std::uint64_t>(info.st_nlink), static_cast<std::uint64_t>(info.st_size)};
 }
 
 class PosixFile final : public File {
@@ -84,7 +84,8 @@ class PosixDirectory final : public Directory {
   PosixDirectory(Fd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
 
   Result<std::unique_ptr<File>> Open(const std::string& name, Access access) override {
-    if (name.empty() || name.find('/') != std::string::npos) return MakeError(Code::kInternal, "not a file name: " + name);
+    if (name.empty() || name.find('/') != std::string::npos)
+      return MakeError(Code::kInternal, "not a file name: " + name);
     int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;  // O_NONBLOCK: a FIFO in the file's place must not hang us
     switch (access) {
       case Access::kRead: flags |= O_RDONLY; break;
@@ -101,7 +102,8 @@ class PosixDirectory final : public Directory {
     return std::unique_ptr<File>(std::make_unique<PosixFile>(std::move(fd)));
   }
   Status Rename(const std::string& from, const std::string& to) override {
-    if (::syscall(SYS_renameat2, fd_.get(), from.c_str(), fd_.get(), to.c_str(), RENAME_NOREPLACE) != 0) return Fault(errno);
+    if (::syscall(SYS_renameat2, fd_.get(), from.c_str(), fd_.get(), to.c_str(), RENAME_NOREPLACE) != 0)
+      return Fault(errno);
     return Ok();
   }
   Status Remove(const std::string& name) override {
@@ -172,7 +174,9 @@ Result<std::unique_ptr<Directory>> OpenOwnDirectory(const std::string& path, Mis
   ASSAY_TRY(Fd fd, OpenDirectoryFd(path));
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return Named(Fault(errno), "reading the owner of", path);
-  if (const Status own = CheckOwn(info); !own.ok()) return MakeError(own.error().code, "directory " + path + " " + own.error().detail + ": chown it to the verifier's user and chmod 700");
+  if (const Status own = CheckOwn(info); !own.ok())
+    return MakeError(own.error().code, "directory " + path + " " + own.error().detail +
+                                           ": chown it to the verifier's user and chmod 700");
   return std::unique_ptr<Directory>(std::make_unique<PosixDirectory>(std::move(fd), path));
 }
 
@@ -185,7 +189,8 @@ Status WriteAll(File& file, const std::string& name, std::uint64_t offset, Bytes
   while (!bytes.empty()) {
     const Result<std::size_t> wrote = file.WriteAt(offset, bytes);
     if (!wrote.ok()) return Named(wrote.error(), "writing", name);
-    if (*wrote == 0 || *wrote > bytes.size()) return MakeError(Code::kIo, "writing " + name + ": the system wrote nothing");
+    if (*wrote == 0 || *wrote > bytes.size())
+      return MakeError(Code::kIo, "writing " + name + ": the system wrote nothing");
     bytes = bytes.subspan(*wrote);
     offset += *wrote;
   }
@@ -195,7 +200,8 @@ Status WriteAll(File& file, const std::string& name, std::uint64_t offset, Bytes
 Result<Buffer> ReadWhole(File& file, const std::string& name, std::size_t limit) {
   const Result<FileIdentity> identity = file.Identity();
   if (!identity.ok()) return Named(identity.error(), "reading", name);
-  if (identity->size > limit) return MakeError(Code::kLimit, "reading " + name + ": larger than " + std::to_string(limit) + " bytes");
+  if (identity->size > limit)
+    return MakeError(Code::kLimit, "reading " + name + ": larger than " + std::to_string(limit) + " bytes");
   Buffer out(static_cast<std::size_t>(identity->size));
   std::size_t filled = 0;
   while (filled < out.size()) {

@@ -29,17 +29,17 @@ class File {
   virtual Result<std::size_t> WriteAt(std::uint64_t offset, Bytes bytes) = 0;
   // May read less than all; 0 at the end.
   virtual Result<std::size_t> ReadAt(std::uint64_t offset, MutableBytes out) = 0;
-  virtual Status SyncData() = 0;                      // fdatasync
-  virtual Status Truncate(std::uint64_t size) = 0;    // and the caller syncs
+  virtual Status SyncData() = 0;                    // fdatasync
+  virtual Status Truncate(std::uint64_t size) = 0;  // and the caller syncs
   virtual Result<FileIdentity> Identity() = 0;
-  virtual Status Lock() = 0;                          // exclusive flock, at once; kBusy when another holds it
+  virtual Status Lock() = 0;  // exclusive flock, at once; kBusy when another holds it
 };
 
 enum class Access : std::uint8_t {
-  kRead,        // must exist
-  kReadWrite,   // must exist
-  kCreate,      // must not exist; made 0600
-  kLockFile,    // made 0600 or opened; never truncated
+  kRead,       // must exist
+  kReadWrite,  // must exist
+  kCreate,     // must not exist; made 0600
+  kLockFile,   // made 0600 or opened; never truncated
 };
 
 class Directory {
@@ -51,9 +51,9 @@ class Directory {
   virtual Status Rename(const std::string& from, const std::string& to) = 0;  // kConflict when `to` exists
   virtual Status Remove(const std::string& name) = 0;
   virtual Status Sync() = 0;
-  virtual Result<std::vector<std::string>> List() = 0;                         // sorted
-  virtual Result<FileIdentity> Identity(const std::string& name) = 0;          // kNotFound
-  virtual const std::string& path() const noexcept = 0;                        // for messages
+  virtual Result<std::vector<std::string>> List() = 0;                 // sorted
+  virtual Result<FileIdentity> Identity(const std::string& name) = 0;  // kNotFound
+  virtual const std::string& path() const noexcept = 0;                // for messages
 };
 
 enum class Missing : std::uint8_t { kRefuse, kMake };

@@ -15,7 +15,10 @@ constexpr std::string_view kKey = "key ";
 constexpr std::size_t kKeySize = 32;
 constexpr std::size_t kFileSize = kMagic.size() + kLog.size() + 32 + 1 + kKey.size() + 64 + 1;
 
-struct Split { std::string directory; std::string name; };
+struct Split {
+  std::string directory;
+  std::string name;
+};
 Split SplitPath(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return {".", path};
@@ -32,7 +35,8 @@ Result<AuditKeys> Parse(Bytes content) {
   const Bytes key_hex = in.Take(64);
   const std::uint8_t key_end = in.U8();
   ASSAY_CHECK_OK(in.Finish("audit key file"));
-  if (!Equal(magic, AsBytes(kMagic)) || !Equal(log_label, AsBytes(kLog)) || !Equal(key_label, AsBytes(kKey)) || log_end != '\n' || key_end != '\n') {
+  if (!Equal(magic, AsBytes(kMagic)) || !Equal(log_label, AsBytes(kLog)) || !Equal(key_label, AsBytes(kKey)) ||
+      log_end != '\n' || key_end != '\n') {
     return MakeError(Code::kMalformed, "not an audit key file of format 1");
   }
   ASSAY_TRY(const Buffer log, FromHex(AsText(log_hex)));
@@ -57,7 +61,8 @@ Result<AuditKeys> AuditKeys::Create(const std::string& path) {
   Secret key(kKeySize);
   RandomBytes(key.fill());
   const LogId log_id = RandomArray<16>();
-  std::string text = std::string(kMagic) + std::string(kLog) + ToHex(log_id) + "\n" + std::string(kKey) + ToHex(key.view()) + "\n";
+  std::string text =
+      std::string(kMagic) + std::string(kLog) + ToHex(log_id) + "\n" + std::string(kKey) + ToHex(key.view()) + "\n";
   const Secret content = Secret::CopyOf(AsBytes(text));
   OPENSSL_cleanse(text.data(), text.size());
   const std::string temporary = where.name + ".new";

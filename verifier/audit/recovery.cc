@@ -8,14 +8,18 @@ namespace assay::audit {
 namespace {
 
 std::string Now() {
-  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+  return std::to_string(
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count());
 }
 
 Error Refusal(const TrailResult& walk) {
   const std::uint64_t more = walk.faults.faults.size() - 1 + walk.faults.left_off;
   std::string text = "the audit trail is damaged and is not continued: " + walk.faults.faults.front().ToString();
   if (more > 0) text += " (and " + std::to_string(more) + " more faults)";
-  return MakeError(Code::kMalformed, text + "; see assayctl audit verify, then restore the trail or begin a new directory and keep this one");
+  return MakeError(
+      Code::kMalformed,
+      text + "; see assayctl audit verify, then restore the trail or begin a new directory and keep this one");
 }
 
 // What a crash while a batch was being written can leave: faults only in the last segment, behind the last line that
@@ -23,7 +27,9 @@ Error Refusal(const TrailResult& walk) {
 bool IsTornTail(const TrailResult& walk, Bytes tail) {
   if (!walk.last.header_ok || walk.last.sealed || walk.faults.left_off > 0) return false;
   if (walk.last_content.size() != walk.last.header.bytes) return false;
-  const auto in_tail = [&](const Fault& fault) { return fault.segment == walk.last_segment && fault.offset >= walk.last.end; };
+  const auto in_tail = [&](const Fault& fault) {
+    return fault.segment == walk.last_segment && fault.offset >= walk.last.end;
+  };
   if (!std::all_of(walk.faults.faults.begin(), walk.faults.faults.end(), in_tail)) return false;
   return AcknowledgedInTail(tail) < walk.end.next;
 }
@@ -37,17 +43,20 @@ Result<std::string> Quarantine(Directory& directory, const TrailResult& walk, By
     if (!file.ok()) return Named(file.error(), "creating", name);
     ASSAY_CHECK_OK(WriteAll(**file, name, 0, tail));
     if (const Status synced = (*file)->SyncData(); !synced.ok()) return Named(synced.error(), "syncing", name);
-    if (const Status synced = directory.Sync(); !synced.ok()) return Named(synced.error(), "syncing directory", directory.path());
+    if (const Status synced = directory.Sync(); !synced.ok())
+      return Named(synced.error(), "syncing directory", directory.path());
     return name;
   }
   return MakeError(Code::kLimit, "1000 quarantine files of one place: move them away");
 }
 
 // Writes the log's own lines, over `stale` bytes of a torn tail. All before them is durable.
-Status WriteOwnLines(const RecoveryInput& input, ChainState& state, const std::vector<std::string>& lines, std::uint64_t stale) {
+Status WriteOwnLines(const RecoveryInput& input, ChainState& state, const std::vector<std::string>& lines,
+                     std::uint64_t stale) {
   const auto encode = [&](Buffer& out) {
     ChainState trial = state;
-    for (const std::string& json : lines) AppendChained(out, input.keys, trial, {input.writer.place().number, Kind::kControl, state.next - 1}, json);
+    for (const std::string& json : lines)
+      AppendChained(out, input.keys, trial, {input.writer.place().number, Kind::kControl, state.next - 1}, json);
     return trial;
   };
   Buffer out;
@@ -76,7 +85,8 @@ Status MakeDurable(Directory& directory) {
     if (!file.ok()) return Named(file.error(), "opening", *name);
     if (const Status synced = (*file)->SyncData(); !synced.ok()) return Named(synced.error(), "syncing", *name);
   }
-  if (const Status synced = directory.Sync(); !synced.ok()) return Named(synced.error(), "syncing directory", directory.path());
+  if (const Status synced = directory.Sync(); !synced.ok())
+    return Named(synced.error(), "syncing directory", directory.path());
   return Ok();
 }
 
@@ -88,13 +98,16 @@ Result<TrailResult> WalkAndFinish(const RecoveryInput& input) {
 }
 
 Error Lost(std::uint64_t end, std::uint64_t acknowledged) {
-  return MakeError(Code::kMalformed, "acknowledged_record_lost: the audit trail ends at record " + std::to_string(end) + ", record " + std::to_string(acknowledged) +
+  return MakeError(Code::kMalformed, "acknowledged_record_lost: the audit trail ends at record " + std::to_string(end) +
+                                         ", record " + std::to_string(acknowledged) +
                                          " was acknowledged: restore the newer trail");
 }
 
 }  // namespace
 
-std::string OpenedLine(std::uint32_t epoch) { return "{\"audit\":\"opened\",\"epoch\":" + std::to_string(epoch) + ",\"at_ms\":" + Now() + "}"; }
+std::string OpenedLine(std::uint32_t epoch) {
+  return "{\"audit\":\"opened\",\"epoch\":" + std::to_string(epoch) + ",\"at_ms\":" + Now() + "}";
+}
 std::string StoppedLine() { return "{\"audit\":\"stopped\",\"at_ms\":" + Now() + "}"; }
 
 Result<Recovered> Recover(const RecoveryInput& input) {
@@ -118,11 +131,13 @@ Result<Recovered> Recover(const RecoveryInput& input) {
     if (input.acknowledged >= walk.end.next) return Lost(walk.end.next - 1, input.acknowledged);
     ASSAY_TRY(out.quarantine, Quarantine(input.directory, walk, tail));
     out.cut_bytes = tail.size();
-    lines.push_back("{\"audit\":\"recovered\",\"segment\":" + std::to_string(walk.last_segment) + ",\"offset\":" + std::to_string(walk.last.end) + ",\"bytes\":" +
-                    std::to_string(tail.size()) + ",\"sha256\":\"" + ToHex(Sha256(tail)) + "\",\"quarantine\":\"" + out.quarantine + "\",\"at_ms\":" + Now() + "}");
+    lines.push_back("{\"audit\":\"recovered\",\"segment\":" + std::to_string(walk.last_segment) + ",\"offset\":" +
+                    std::to_string(walk.last.end) + ",\"bytes\":" + std::to_string(tail.size()) + ",\"sha256\":\"" +
+                    ToHex(Sha256(tail)) + "\",\"quarantine\":\"" + out.quarantine + "\",\"at_ms\":" + Now() + "}");
   }
   if (input.acknowledged >= walk.end.next) return Lost(walk.end.next - 1, input.acknowledged);
-  ASSAY_CHECK_OK(input.writer.Resume({walk.last_segment, walk.last.header.bytes, walk.last.end, walk.last.lines, walk.last.first}));
+  ASSAY_CHECK_OK(input.writer.Resume(
+      {walk.last_segment, walk.last.header.bytes, walk.last.end, walk.last.lines, walk.last.first}));
   ++out.state.epoch;
   lines.push_back(OpenedLine(out.state.epoch));
   ASSAY_CHECK_OK(WriteOwnLines(input, out.state, lines, out.cut_bytes));

@@ -17,7 +17,7 @@ struct RecoveryInput {
 };
 struct Recovered {
   ChainState state;
-  std::uint64_t cut_bytes = 0;      // of a torn tail, now in `quarantine`
+  std::uint64_t cut_bytes = 0;  // of a torn tail, now in `quarantine`
   std::string quarantine;
 };
 

@@ -16,7 +16,8 @@ std::optional<Line> LineAt(Bytes content, std::size_t offset) {
 }
 
 std::size_t FirstNonZero(Bytes content, std::size_t from) {
-  const auto at = std::find_if(content.begin() + static_cast<std::ptrdiff_t>(std::min(from, content.size())), content.end(), [](std::uint8_t b) { return b != 0; });
+  const auto at = std::find_if(content.begin() + static_cast<std::ptrdiff_t>(std::min(from, content.size())),
+                               content.end(), [](std::uint8_t b) { return b != 0; });
   return static_cast<std::size_t>(at - content.begin());
 }
 
@@ -37,13 +38,16 @@ std::size_t NextByLength(Bytes content, std::size_t from) {
   constexpr std::size_t kLengthAt = kCoveredAt + 9;
   if (content.size() - from < kLengthAt + 8) return content.size();
   std::size_t length = 0;
-  for (const std::uint8_t c : content.subspan(from + kLengthAt, 8)) length = length * 10 + static_cast<std::size_t>(c >= '0' && c <= '9' ? c - '0' : 0);
+  for (const std::uint8_t c : content.subspan(from + kLengthAt, 8))
+    length = length * 10 + static_cast<std::size_t>(c >= '0' && c <= '9' ? c - '0' : 0);
   const std::size_t end = from + length;
   return length > 0 && end < content.size() && LineAt(content, end) ? end : content.size();
 }
 
 // Where to go on behind a damaged line.
-std::size_t NextAfter(Bytes content, std::size_t from) { return std::min(NextLine(content, from), NextByLength(content, from)); }
+std::size_t NextAfter(Bytes content, std::size_t from) {
+  return std::min(NextLine(content, from), NextByLength(content, from));
+}
 
 class Walk {
  public:
@@ -53,8 +57,7 @@ class Walk {
   SegmentResult Run() {
     result_.at_end = chain_;
     if (!TakeHeader()) return result_;
-    while (offset_ < in_.content.size() && Step()) {
-    }
+    while (offset_ < in_.content.size() && Step()) {}
     CheckEnd();
     return result_;
   }
@@ -63,7 +66,9 @@ class Walk {
   bool Right(const Line& line, const Digest& previous) const {
     return CheckMac({in_.keys, in_.number, previous, line.covered}, line.mac) == MacCheck::kRight;
   }
-  void AddAt(FaultClass kind, std::size_t offset, std::string detail) { faults_.Add({kind, in_.number, chain_.next, offset, std::move(detail)}); }
+  void AddAt(FaultClass kind, std::size_t offset, std::string detail) {
+    faults_.Add({kind, in_.number, chain_.next, offset, std::move(detail)});
+  }
 
   void Accept(const Line& line) {
     chain_ = {true, line.mac, line.sequence + 1, line.epoch};
@@ -114,7 +119,9 @@ class Walk {
     Line counted = line;  // its own sequence may be what was changed
     if (after) counted.sequence = after->sequence - 1;
     if (own) {
-      AddAt(FaultClass::kMissing, 0, "the segment continues from record " + std::to_string(line.sequence - 1) + ", the trail before it ends at " + std::to_string(chain_.next - 1));
+      AddAt(FaultClass::kMissing, 0,
+            "the segment continues from record " + std::to_string(line.sequence - 1) +
+                ", the trail before it ends at " + std::to_string(chain_.next - 1));
       Adopt(line, true, line.mac);
       return true;
     }
@@ -127,10 +134,12 @@ class Walk {
     } else if (header.log_id != in_.keys.log_id()) {
       AddAt(FaultClass::kForeign, 0, "the segment belongs to log " + ToHex(header.log_id));
     } else if (header.key_id != in_.keys.key_id()) {
-      AddAt(FaultClass::kWrongKey, 0, "the segment was made with key " + ToHex(header.key_id) + ", this is key " + ToHex(in_.keys.key_id()));
+      AddAt(FaultClass::kWrongKey, 0,
+            "the segment was made with key " + ToHex(header.key_id) + ", this is key " + ToHex(in_.keys.key_id()));
     } else {
       AddAt(FaultClass::kAltered, 0, "the header's MAC does not match its bytes");
-      const Digest computed = ComputeMac({in_.keys, in_.number, chain_.known ? chain_.previous : header.previous, line.covered});
+      const Digest computed =
+          ComputeMac({in_.keys, in_.number, chain_.known ? chain_.previous : header.previous, line.covered});
       const bool mac_altered = after && Right(*after, computed);
       Adopt(counted, mac_altered, mac_altered ? computed : line.mac);
       return true;
@@ -164,38 +173,44 @@ class Walk {
   }
 
   std::string Range(std::uint64_t found) const {
-    return "records " + std::to_string(chain_.next) + " to " + std::to_string(found - 1) + " are not there: record " + std::to_string(found) + " follows";
+    return "records " + std::to_string(chain_.next) + " to " + std::to_string(found - 1) + " are not there: record " +
+           std::to_string(found) + " follows";
   }
 
   // With the sequence expected here in place of its own, the line is the one that was written.
   bool OnlySequenceChanged(const Line& line) const {
     Buffer model;
     AppendLine(model, {line.epoch, chain_.next, line.acknowledged, line.kind}, AsText(line.record));
-    return CheckMac({in_.keys, in_.number, chain_.previous, Bytes(model).subspan(kCoveredAt)}, line.mac) == MacCheck::kRight;
+    return CheckMac({in_.keys, in_.number, chain_.previous, Bytes(model).subspan(kCoveredAt)}, line.mac) ==
+           MacCheck::kRight;
   }
 
   // A line that is well formed but does not continue the chain.
   void Judge(const Line& line) {
     const std::optional<Line> after = LineAt(in_.content, offset_ + line.length);
-    const bool in_place = line.sequence == chain_.next || (after && after->sequence == chain_.next + 1) || OnlySequenceChanged(line);
+    const bool in_place =
+        line.sequence == chain_.next || (after && after->sequence == chain_.next + 1) || OnlySequenceChanged(line);
     if (in_place) {
       const Digest computed = ComputeMac({in_.keys, in_.number, chain_.previous, line.covered});
       const bool mac_altered = after && !Right(*after, line.mac) && Right(*after, computed);
       const bool linked = after && (mac_altered || Right(*after, line.mac));
-      AddAt(FaultClass::kAltered, offset_, mac_altered ? "the record's MAC was changed" : "the record's MAC does not match its bytes");
+      AddAt(FaultClass::kAltered, offset_,
+            mac_altered ? "the record's MAC was changed" : "the record's MAC does not match its bytes");
       Line counted = line;
       counted.sequence = chain_.next;
       Adopt(counted, linked, mac_altered ? computed : line.mac);
       return;
     }
     if (line.sequence < chain_.next) {
-      AddAt(FaultClass::kRepeated, offset_, "record " + std::to_string(line.sequence) + " stands after record " + std::to_string(chain_.next - 1));
+      AddAt(FaultClass::kRepeated, offset_,
+            "record " + std::to_string(line.sequence) + " stands after record " + std::to_string(chain_.next - 1));
       offset_ += line.length;
       return;
     }
     const bool swapped = after && after->sequence == chain_.next;
     AddAt(swapped ? FaultClass::kRepeated : FaultClass::kMissing, offset_,
-          swapped ? "record " + std::to_string(line.sequence) + " stands before record " + std::to_string(chain_.next) : Range(line.sequence));
+          swapped ? "record " + std::to_string(line.sequence) + " stands before record " + std::to_string(chain_.next)
+                  : Range(line.sequence));
     Adopt(line, true, line.mac);
   }
 
@@ -209,7 +224,8 @@ class Walk {
     }
     AddAt(FaultClass::kMalformed, at, why);
     const std::optional<Line> line = LineAt(in_.content, next);
-    if (line && chain_.known && line->sequence == chain_.next && Right(*line, chain_.previous)) {  // something was put in between
+    if (line && chain_.known && line->sequence == chain_.next &&
+        Right(*line, chain_.previous)) {  // something was put in between
       offset_ = next;
       return true;
     }
@@ -218,7 +234,8 @@ class Walk {
     const auto stated = FromHex(AsText(digits));
     Digest previous{};
     if (stated.ok() && stated->size() == previous.size()) CopyBytes(*stated, previous);
-    chain_ = {line && Right(*line, previous), previous, std::max(chain_.next, line ? std::min(line->sequence, chain_.next + 1) : 0), chain_.epoch};
+    chain_ = {line && Right(*line, previous), previous,
+              std::max(chain_.next, line ? std::min(line->sequence, chain_.next + 1) : 0), chain_.epoch};
     offset_ = next;
     return true;
   }
@@ -227,7 +244,9 @@ class Walk {
     if (result_.sealed) return;
     const bool short_file = result_.header_ok && in_.content.size() != result_.header.bytes;
     if (short_file) {
-      AddAt(FaultClass::kTruncated, in_.content.size(), "the file has " + std::to_string(in_.content.size()) + " bytes, it was made with " + std::to_string(result_.header.bytes));
+      AddAt(FaultClass::kTruncated, in_.content.size(),
+            "the file has " + std::to_string(in_.content.size()) + " bytes, it was made with " +
+                std::to_string(result_.header.bytes));
     } else if (!in_.last && !damaged_end_) {
       AddAt(FaultClass::kTruncated, offset_, "the segment ends without its seal, though another follows");
     }
@@ -246,14 +265,15 @@ class Walk {
 }  // namespace
 
 std::string_view FaultName(FaultClass kind) noexcept {
-  static constexpr std::array<std::string_view, 12> kNames = {"malformed", "altered", "missing", "repeated", "foreign_segment", "wrong_key",
-                                                              "misplaced_segment", "truncated", "torn_tail", "missing_segment", "unreadable",
-                                                              "acknowledged_record_lost"};
+  static constexpr std::array<std::string_view, 12> kNames = {
+      "malformed",         "altered",   "missing",   "repeated",        "foreign_segment", "wrong_key",
+      "misplaced_segment", "truncated", "torn_tail", "missing_segment", "unreadable",      "acknowledged_record_lost"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string Fault::ToString() const {
-  return std::string(FaultName(kind)) + " in segment " + std::to_string(segment) + ", record " + std::to_string(record) + ", byte " + std::to_string(offset) + ": " + detail;
+  return std::string(FaultName(kind)) + " in segment " + std::to_string(segment) + ", record " +
+         std::to_string(record) + ", byte " + std::to_string(offset) + ": " + detail;
 }
 
 void FaultList::Add(Fault fault) {
@@ -261,7 +281,8 @@ void FaultList::Add(Fault fault) {
   else ++left_off;
 }
 
-SegmentResult CheckSegment(const SegmentInput& input, ChainState& chain, FaultList& faults, const RecordVisitor& visit) {
+SegmentResult CheckSegment(const SegmentInput& input, ChainState& chain, FaultList& faults,
+                           const RecordVisitor& visit) {
   return Walk(input, chain, faults, visit).Run();
 }
 

@@ -15,26 +15,26 @@
 namespace assay::audit {
 
 enum class FaultClass : std::uint8_t {
-  kMalformed,       // bytes that are no record where one must be
-  kAltered,         // a record whose MAC is wrong
-  kMissing,         // records are not there
-  kRepeated,        // a record again, or in the wrong place
-  kForeign,         // a segment of another log
-  kWrongKey,        // a segment made with another key
-  kMisplaced,       // a segment of this log under another's name
-  kTruncated,       // a segment ends before its end
-  kTornTail,        // the end of the last segment is no record: a crash while writing, or damage
+  kMalformed,  // bytes that are no record where one must be
+  kAltered,    // a record whose MAC is wrong
+  kMissing,    // records are not there
+  kRepeated,   // a record again, or in the wrong place
+  kForeign,    // a segment of another log
+  kWrongKey,   // a segment made with another key
+  kMisplaced,  // a segment of this log under another's name
+  kTruncated,  // a segment ends before its end
+  kTornTail,   // the end of the last segment is no record: a crash while writing, or damage
   kMissingSegment,
-  kUnreadable,      // a file could not be read
-  kBehind,          // the trail ends before a sequence that is known to have been acknowledged
+  kUnreadable,  // a file could not be read
+  kBehind,      // the trail ends before a sequence that is known to have been acknowledged
 };
 std::string_view FaultName(FaultClass kind) noexcept;
 
 struct Fault {
   FaultClass kind = FaultClass::kMalformed;
   std::uint64_t segment = 0;
-  std::uint64_t record = 0;   // sequence expected at this place
-  std::uint64_t offset = 0;   // byte within the segment's file
+  std::uint64_t record = 0;  // sequence expected at this place
+  std::uint64_t offset = 0;  // byte within the segment's file
   std::string detail;
   std::string ToString() const;
 };
@@ -52,18 +52,18 @@ struct SegmentInput {
   const AuditKeys& keys;
   std::uint64_t number = 0;
   Bytes content;
-  bool last = false;              // may end without a seal
+  bool last = false;  // may end without a seal
 };
 
 struct SegmentResult {
   bool header_ok = false;
   SegmentHeader header;
   bool sealed = false;
-  std::uint64_t lines = 0;        // verified, header and seal included
-  std::uint64_t records = 0;      // of the application, verified
-  std::uint64_t first = 0;        // sequence of the header
-  std::uint64_t end = 0;          // byte after the last verified line in front of the first fault
-  ChainState at_end;              // there
+  std::uint64_t lines = 0;    // verified, header and seal included
+  std::uint64_t records = 0;  // of the application, verified
+  std::uint64_t first = 0;    // sequence of the header
+  std::uint64_t end = 0;      // byte after the last verified line in front of the first fault
+  ChainState at_end;          // there
 };
 
 constexpr std::size_t kMaxFaults = 1000;  // kept of one walk; more are counted

@@ -30,7 +30,8 @@ Status WriteZeros(File& file, const std::string& name, std::uint64_t offset, std
 Result<std::unique_ptr<File>> SegmentWriter::Prepare() {
   const std::string name = kPreparedName;
   // What a crash left of an earlier attempt holds no record.
-  if (const Status removed = directory_.Remove(name); !removed.ok() && removed.error().code != Code::kNotFound) return Named(removed.error(), "removing", name);
+  if (const Status removed = directory_.Remove(name); !removed.ok() && removed.error().code != Code::kNotFound)
+    return Named(removed.error(), "removing", name);
   Result<std::unique_ptr<File>> file = directory_.Open(name, Access::kCreate);
   if (!file.ok()) return Named(file.error(), "creating", name);
   ASSAY_CHECK_OK(WriteZeros(**file, name, 0, segment_bytes_));
@@ -40,8 +41,10 @@ Result<std::unique_ptr<File>> SegmentWriter::Prepare() {
 Status SegmentWriter::Publish(File& file, Bytes header, const std::string& name) {
   ASSAY_CHECK_OK(WriteAll(file, name, 0, header));
   ASSAY_CHECK_OK(Synced(file, name));
-  if (const Status renamed = directory_.Rename(kPreparedName, name); !renamed.ok()) return Named(renamed.error(), "naming", name);
-  if (const Status synced = directory_.Sync(); !synced.ok()) return Named(synced.error(), "syncing directory", directory_.path());
+  if (const Status renamed = directory_.Rename(kPreparedName, name); !renamed.ok())
+    return Named(renamed.error(), "naming", name);
+  if (const Status synced = directory_.Sync(); !synced.ok())
+    return Named(synced.error(), "syncing directory", directory_.path());
   return Ok();
 }
 
@@ -49,7 +52,8 @@ Status SegmentWriter::Start(ChainState& state) {
   ASSAY_TRY(std::unique_ptr<File> file, Prepare());
   Buffer header;
   const std::uint64_t first = state.next;
-  AppendChained(header, keys_, state, {1, Kind::kHeader, 0}, EncodeHeader({keys_.log_id(), keys_.key_id(), 1, segment_bytes_, Digest{}}));
+  AppendChained(header, keys_, state, {1, Kind::kHeader, 0},
+                EncodeHeader({keys_.log_id(), keys_.key_id(), 1, segment_bytes_, Digest{}}));
   ASSAY_CHECK_OK(Publish(*file, header, SegmentName(1)));
   place_ = {1, segment_bytes_, header.size(), 1, first};
   file_ = std::move(file);
@@ -84,20 +88,23 @@ Status SegmentWriter::Write(Bytes bytes, std::uint64_t lines, std::uint64_t zero
 Status SegmentWriter::Rotate(ChainState& state) {
   // 1: the seal, in memory. Its MAC is what the next header chains to.
   Buffer seal;
-  AppendChained(seal, keys_, state, {place_.number, Kind::kSeal, state.next - 1}, EncodeSeal({place_.number, place_.lines, place_.first, state.next - 1}));
+  AppendChained(seal, keys_, state, {place_.number, Kind::kSeal, state.next - 1},
+                EncodeSeal({place_.number, place_.lines, place_.first, state.next - 1}));
   // 2: the successor, whole and durable under its name before the seal is written: a sealed segment without a successor
   // is then always a loss, never a crash.
   ASSAY_TRY(std::unique_ptr<File> file, Prepare());
   const std::uint64_t number = place_.number + 1;
   const std::uint64_t first = state.next;
   Buffer header;
-  AppendChained(header, keys_, state, {number, Kind::kHeader, first - 2}, EncodeHeader({keys_.log_id(), keys_.key_id(), number, segment_bytes_, state.previous}));
+  AppendChained(header, keys_, state, {number, Kind::kHeader, first - 2},
+                EncodeHeader({keys_.log_id(), keys_.key_id(), number, segment_bytes_, state.previous}));
   ASSAY_CHECK_OK(Publish(*file, header, SegmentName(number)));
   // 3: the seal, and the file is cut behind it.
   const std::string sealed = SegmentName(place_.number);
   ASSAY_CHECK_OK(WriteAll(*file_, sealed, place_.offset, seal));
   ASSAY_CHECK_OK(Synced(*file_, sealed));
-  if (const Status cut = file_->Truncate(place_.offset + seal.size()); !cut.ok()) return Named(cut.error(), "trimming", sealed);
+  if (const Status cut = file_->Truncate(place_.offset + seal.size()); !cut.ok())
+    return Named(cut.error(), "trimming", sealed);
   ASSAY_CHECK_OK(Synced(*file_, sealed));
   place_ = {number, segment_bytes_, header.size(), 1, first};
   file_ = std::move(file);
@@ -110,7 +117,8 @@ Status SegmentWriter::CheckPinned() {
   if (!held.ok()) return Named(held.error(), "checking", name);
   const Result<FileIdentity> named = directory_.Identity(name);
   if (!named.ok()) return Named(named.error(), "checking", name);
-  if (!held->Same(*named) || held->size != place_.bytes) return MakeError(Code::kDenied, name + " was replaced or resized under the running log");
+  if (!held->Same(*named) || held->size != place_.bytes)
+    return MakeError(Code::kDenied, name + " was replaced or resized under the running log");
   return Ok();
 }
 
@@ -120,7 +128,8 @@ Status FinishRotation(Directory& directory, std::uint64_t segment, std::uint64_t
   if (!file.ok()) return Named(file.error(), "opening", name);
   ASSAY_CHECK_OK(WriteAll(**file, name, offset, seal));
   ASSAY_CHECK_OK(Synced(**file, name));
-  if (const Status cut = (*file)->Truncate(offset + seal.size()); !cut.ok()) return Named(cut.error(), "trimming", name);
+  if (const Status cut = (*file)->Truncate(offset + seal.size()); !cut.ok())
+    return Named(cut.error(), "trimming", name);
   return Synced(**file, name);
 }
 

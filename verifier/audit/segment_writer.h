@@ -14,18 +14,19 @@ namespace assay::audit {
 
 struct SegmentPlace {
   std::uint64_t number = 0;
-  std::uint64_t bytes = 0;      // the file's size
-  std::uint64_t offset = 0;     // where the next line goes
-  std::uint64_t lines = 0;      // in the file so far
-  std::uint64_t first = 0;      // sequence of its header
+  std::uint64_t bytes = 0;   // the file's size
+  std::uint64_t offset = 0;  // where the next line goes
+  std::uint64_t lines = 0;   // in the file so far
+  std::uint64_t first = 0;   // sequence of its header
 };
 
 class SegmentWriter {
  public:
   // Both outlive the writer. `segment_bytes`: size of segments made from here on.
-  SegmentWriter(Directory& directory, const AuditKeys& keys, std::uint64_t segment_bytes) : directory_(directory), keys_(keys), segment_bytes_(segment_bytes) {}
+  SegmentWriter(Directory& directory, const AuditKeys& keys, std::uint64_t segment_bytes)
+      : directory_(directory), keys_(keys), segment_bytes_(segment_bytes) {}
 
-  Status Start(ChainState& state);                                     // makes segment 1
+  Status Start(ChainState& state);  // makes segment 1
   Status Resume(const SegmentPlace& place);
   // Bytes that still fit, the seal's left free.
   std::uint64_t Room() const noexcept;

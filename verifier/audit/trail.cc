@@ -10,7 +10,8 @@ namespace {
 
 class TrailWalk {
  public:
-  TrailWalk(Directory& directory, const AuditKeys& keys, const RecordVisitor& visit) : directory_(directory), keys_(keys), visit_(visit) {}
+  TrailWalk(Directory& directory, const AuditKeys& keys, const RecordVisitor& visit)
+      : directory_(directory), keys_(keys), visit_(visit) {}
 
   Result<TrailResult> Run() {
     ASSAY_TRY(const std::vector<std::string> names, directory_.List());
@@ -21,7 +22,9 @@ class TrailWalk {
     result_.segments = numbers_.size();
     for (std::size_t i = 0; i < numbers_.size() && !result_.rotation; ++i) Segment(i);
     if (!numbers_.empty() && result_.last.sealed) {
-      result_.faults.Add({FaultClass::kMissingSegment, result_.last_segment + 1, chain_.next, 0, "segment " + std::to_string(result_.last_segment) + " is sealed, its successor is not there"});
+      result_.faults.Add(
+          {FaultClass::kMissingSegment, result_.last_segment + 1, chain_.next, 0,
+           "segment " + std::to_string(result_.last_segment) + " is sealed, its successor is not there"});
     }
     return std::move(result_);
   }
@@ -41,8 +44,9 @@ class TrailWalk {
     const std::uint64_t number = numbers_[index];
     const std::uint64_t expected = index == 0 ? 1 : numbers_[index - 1] + 1;
     if (number != expected) {
-      result_.faults.Add({FaultClass::kMissingSegment, expected, chain_.next, 0,
-                          "segments " + std::to_string(expected) + " to " + std::to_string(number - 1) + " are not there"});
+      result_.faults.Add(
+          {FaultClass::kMissingSegment, expected, chain_.next, 0,
+           "segments " + std::to_string(expected) + " to " + std::to_string(number - 1) + " are not there"});
       chain_.known = false;
     }
     std::optional<Buffer> content = Read(number);
@@ -74,7 +78,9 @@ class TrailWalk {
     const char* why = nullptr;
     const std::optional<Line> line = successor ? ParseLine(*successor, kMaxRecord, why) : std::nullopt;
     const std::optional<SegmentHeader> header = line ? ParseHeader(line->record) : std::nullopt;
-    if (!header || std::any_of(successor->begin() + line->length, successor->end(), [](std::uint8_t b) { return b != 0; })) return false;
+    if (!header ||
+        std::any_of(successor->begin() + line->length, successor->end(), [](std::uint8_t b) { return b != 0; }))
+      return false;
     ChainState state = judged.at_end;
     state.epoch = line->epoch;  // a rotation within a start already has the start's epoch
     UnfinishedRotation rotation{number, judged.end, {}};
@@ -102,6 +108,8 @@ class TrailWalk {
 
 }  // namespace
 
-Result<TrailResult> WalkTrail(Directory& directory, const AuditKeys& keys, const RecordVisitor& visit) { return TrailWalk(directory, keys, visit).Run(); }
+Result<TrailResult> WalkTrail(Directory& directory, const AuditKeys& keys, const RecordVisitor& visit) {
+  return TrailWalk(directory, keys, visit).Run();
+}
 
 }  // namespace assay::audit

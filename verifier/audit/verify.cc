@@ -16,7 +16,8 @@ constexpr std::chrono::milliseconds kPause{25};
 bool MayPass(const TrailResult& walk) {
   const std::uint64_t end = walk.last_segment;
   const auto at_end = [end](const Fault& fault) { return fault.segment + 1 >= end; };
-  return walk.rotation.has_value() || (!walk.faults.empty() && std::all_of(walk.faults.faults.begin(), walk.faults.faults.end(), at_end));
+  return walk.rotation.has_value() ||
+         (!walk.faults.empty() && std::all_of(walk.faults.faults.begin(), walk.faults.faults.end(), at_end));
 }
 
 // Only a writer that holds the lock changes files under us. Readers without the right to lock assume one.
@@ -36,12 +37,15 @@ Result<TrailResult> WalkSettled(Directory& directory, const AuditKeys& keys, con
 }
 
 void AddNotes(Directory& directory, const TrailResult& walk, VerifyReport& report) {
-  if (walk.rotation) report.notes.push_back("segment " + std::to_string(walk.rotation->segment) + " waits for its seal: a crash cut its rotation short, the next start finishes it");
+  if (walk.rotation)
+    report.notes.push_back("segment " + std::to_string(walk.rotation->segment) +
+                           " waits for its seal: a crash cut its rotation short, the next start finishes it");
   const Result<std::vector<std::string>> names = directory.List();
   if (!names.ok()) return;
   for (const std::string& name : *names) {
     if (SegmentNumber(name) || name == kLockName || name == kPreparedName) continue;
-    report.notes.push_back(name.starts_with(kQuarantinePrefix) ? name + " holds a torn tail that was cut off" : name + " is no part of the trail");
+    report.notes.push_back(name.starts_with(kQuarantinePrefix) ? name + " holds a torn tail that was cut off"
+                                                               : name + " is no part of the trail");
   }
 }
 
@@ -65,7 +69,8 @@ Result<VerifyReport> VerifyTrail(const VerifyOptions& options, const AuditKeys& 
                       .notes = {}};
   if (walk.faults.empty() && report.last_sequence < options.at_least) {
     walk.faults.Add({FaultClass::kBehind, walk.last_segment, walk.end.next, walk.last.end,
-                     "the trail ends at record " + std::to_string(report.last_sequence) + ", record " + std::to_string(options.at_least) + " was acknowledged"});
+                     "the trail ends at record " + std::to_string(report.last_sequence) + ", record " +
+                         std::to_string(options.at_least) + " was acknowledged"});
   }
   AddNotes(*directory, walk, report);
   report.faults = std::move(walk.faults.faults);
@@ -73,7 +78,8 @@ Result<VerifyReport> VerifyTrail(const VerifyOptions& options, const AuditKeys& 
   return report;
 }
 
-Status VisitRecords(const std::string& directory, const AuditKeys& keys, const RecordRange& range, const RecordVisitor& visit) {
+Status VisitRecords(const std::string& directory, const AuditKeys& keys, const RecordRange& range,
+                    const RecordVisitor& visit) {
   ASSAY_TRY(const std::unique_ptr<Directory> opened, OpenAnyDirectory(directory));
   std::uint64_t seen = 0;  // a walk that is repeated visits again
   const auto once = [&](const RecordView& record) {
@@ -83,7 +89,8 @@ Status VisitRecords(const std::string& directory, const AuditKeys& keys, const R
   };
   ASSAY_TRY(const TrailResult walk, WalkSettled(*opened, keys, once));
   if (walk.segments == 0) return MakeError(Code::kNotFound, directory + " holds no segment of an audit trail");
-  if (!walk.faults.empty() && walk.end.next <= range.last) return MakeError(Code::kMalformed, "audit trail: " + walk.faults.faults.front().ToString());
+  if (!walk.faults.empty() && walk.end.next <= range.last)
+    return MakeError(Code::kMalformed, "audit trail: " + walk.faults.faults.front().ToString());
   return Ok();
 }
 

@@ -13,7 +13,7 @@ namespace assay::audit {
 
 struct VerifyOptions {
   std::string directory;
-  std::uint64_t at_least = 0;   // a sequence known to have been acknowledged: a trail that ends below it is a fault
+  std::uint64_t at_least = 0;  // a sequence known to have been acknowledged: a trail that ends below it is a fault
 };
 
 struct VerifyReport {
@@ -21,8 +21,8 @@ struct VerifyReport {
   LogId log_id{};
   KeyId key_id{};
   std::uint64_t segments = 0, lines = 0, records = 0, bytes = 0;  // lines and records: those that verified
-  std::uint64_t last_sequence = 0;    // of the last line before the first fault
-  Digest last_mac{};                  // its MAC: note it elsewhere, and a later cut or rewrite shows
+  std::uint64_t last_sequence = 0;                                // of the last line before the first fault
+  Digest last_mac{};  // its MAC: note it elsewhere, and a later cut or rewrite shows
   std::vector<Fault> faults;
   std::uint64_t faults_left_off = 0;  // beyond kMaxFaults
   std::vector<std::string> notes;     // what is no fault but worth knowing
@@ -37,8 +37,12 @@ std::string ReportText(const VerifyReport& report);
 // Verified records in order, by sequence, both ends included. Beside a running log: up to what it has written, of which
 // the last batch may not be acknowledged yet. An Error at the first fault anywhere in front of the end of the range,
 // naming it, after the records before it were visited.
-struct RecordRange { std::uint64_t first = 1; std::uint64_t last = UINT64_MAX; };
-Status VisitRecords(const std::string& directory, const AuditKeys& keys, const RecordRange& range, const RecordVisitor& visit);
+struct RecordRange {
+  std::uint64_t first = 1;
+  std::uint64_t last = UINT64_MAX;
+};
+Status VisitRecords(const std::string& directory, const AuditKeys& keys, const RecordRange& range,
+                    const RecordVisitor& visit);
 
 // Every verified record in order; an Error at the first fault, naming it, after the records before it were visited.
 Status ReplayRecords(const std::string& directory, const AuditKeys& keys, const RecordVisitor& visit);

@@ -17,7 +17,13 @@ constexpr std::size_t kFrame = 8 * 1024;  // names and nonce around the argument
 std::string CallJson(const CallName& call, std::string_view requester, std::string_view nonce) {
   JsonWriter out;
   out.BeginObject().Name("version").Int(1).Name("principal").String(call.principal).Name("action").String(call.action);
-  out.Name("resource").String(call.resource).Name("requester").String(requester).Name("nonce").String(nonce).Name("arguments");
+  out.Name("resource")
+      .String(call.resource)
+      .Name("requester")
+      .String(requester)
+      .Name("nonce")
+      .String(nonce)
+      .Name("arguments");
   if (call.arguments.present()) out.Raw(call.arguments.canonical());
   else out.Null();
   return std::move(out.EndObject()).Take();
@@ -26,17 +32,21 @@ std::string CallJson(const CallName& call, std::string_view requester, std::stri
 // The key under which an approval is found; the hash it is checked with has requester and nonce besides.
 std::string CallKey(const CallName& call) { return ToHex(ApprovalHash(call, "", "")); }
 
-CallName NameOf(const ApprovalRequest& request) { return {request.principal, request.action, request.resource, request.arguments}; }
+CallName NameOf(const ApprovalRequest& request) {
+  return {request.principal, request.action, request.resource, request.arguments};
+}
 
 Reason CheckRequest(const ApprovalRequest& request, std::int64_t now) {
-  if (!IsName(request.id, kIdSize) || !IsName(request.principal, kIdSize) || !IsName(request.requester, kIdSize)) return Reason::kInvalidApproval;
+  if (!IsName(request.id, kIdSize) || !IsName(request.principal, kIdSize) || !IsName(request.requester, kIdSize))
+    return Reason::kInvalidApproval;
   if (!IsName(request.action, kActionSize) || !IsName(request.resource, kPatternSize)) return Reason::kInvalidApproval;
   if (request.expires_at <= now) return Reason::kExpiryInPast;
   std::vector<std::string> distinct = request.approvers;
   std::sort(distinct.begin(), distinct.end());
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   std::erase(distinct, request.requester);
-  if (request.approvers.size() > kApprovers || request.need == 0 || request.need > distinct.size()) return Reason::kInvalidApproval;
+  if (request.approvers.size() > kApprovers || request.need == 0 || request.need > distinct.size())
+    return Reason::kInvalidApproval;
   return Reason::kNone;
 }
 
@@ -151,7 +161,8 @@ Reason Approvals::Use(const CallName& call, std::string_view id, std::int64_t no
 void Approvals::Restore(std::string_view used) {
   const std::lock_guard lock(mutex_);
   const auto found = approvals_.find(used);
-  if (found != approvals_.end() && found->second.status == ApprovalStatus::kUsed) found->second.status = ApprovalStatus::kApproved;
+  if (found != approvals_.end() && found->second.status == ApprovalStatus::kUsed)
+    found->second.status = ApprovalStatus::kApproved;
 }
 
 std::optional<Approvals::Page> Approvals::Pending(std::string_view cursor, std::size_t limit, std::int64_t now) const {
@@ -168,7 +179,9 @@ std::optional<Approvals::Page> Approvals::Pending(std::string_view cursor, std::
   Page page;
   for (auto at = order_.upper_bound(after); at != order_.end(); ++at) {
     const auto found = approvals_.find(at->second);
-    if (found == approvals_.end() || found->second.status != ApprovalStatus::kPending || found->second.request.expires_at <= now) continue;
+    if (found == approvals_.end() || found->second.status != ApprovalStatus::kPending ||
+        found->second.request.expires_at <= now)
+      continue;
     if (page.approvals.size() == limit) {
       page.next = ToBase64Url(AsBytes(std::to_string(after)));
       break;

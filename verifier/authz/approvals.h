@@ -20,7 +20,7 @@
 namespace assay::authz {
 
 inline constexpr std::size_t kApprovers = 32;
-inline constexpr std::size_t kApprovals = 100'000;   // held at once
+inline constexpr std::size_t kApprovals = 100'000;  // held at once
 inline constexpr std::size_t kPageDefault = 50;
 inline constexpr std::size_t kPageLimit = 500;
 
@@ -65,8 +65,12 @@ class Approvals {
   Reason Use(const CallName& call, std::string_view id, std::int64_t now, std::string& used);
   void Restore(std::string_view used);
 
-  struct Page { std::vector<Approval> approvals; std::string next; };  // next: empty at the end
-  std::optional<Page> Pending(std::string_view cursor, std::size_t limit, std::int64_t now) const;  // nothing: bad cursor
+  struct Page {
+    std::vector<Approval> approvals;
+    std::string next;
+  };  // next: empty at the end
+  std::optional<Page> Pending(std::string_view cursor, std::size_t limit,
+                              std::int64_t now) const;  // nothing: bad cursor
   std::optional<Approval> Find(std::string_view id) const;
 
  private:
@@ -76,8 +80,8 @@ class Approvals {
 
   mutable std::mutex mutex_;
   std::map<std::string, Approval, std::less<>> approvals_;
-  std::unordered_multimap<std::string, std::string> by_call_;      // digest of the call, id
-  std::map<std::uint64_t, std::string> order_;                     // as requested
+  std::unordered_multimap<std::string, std::string> by_call_;  // digest of the call, id
+  std::map<std::uint64_t, std::string> order_;                 // as requested
   std::uint64_t last_ = 0;
 };
 

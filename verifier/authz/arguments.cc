@@ -9,7 +9,8 @@ namespace {
 
 bool Collect(JsonValue value, std::vector<std::string>& texts, bool& only_texts) {
   switch (value.kind()) {
-    case JsonKind::kObject: return value.EachMember([&](std::string_view, JsonValue inner) { return Collect(inner, texts, only_texts); });
+    case JsonKind::kObject:
+      return value.EachMember([&](std::string_view, JsonValue inner) { return Collect(inner, texts, only_texts); });
     case JsonKind::kArray: return value.EachElement([&](JsonValue inner) { return Collect(inner, texts, only_texts); });
     case JsonKind::kString: texts.emplace_back(*value.String()); return true;
     default: only_texts = false; return true;

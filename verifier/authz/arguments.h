@@ -13,13 +13,13 @@ inline constexpr std::size_t kArgumentsSize = 64 * 1024;
 
 class Arguments {
  public:
-  Arguments() = default;  // absent
+  Arguments() = default;                                         // absent
   static std::optional<Arguments> Parse(std::string_view json);  // nothing when the text is refused
 
   bool present() const noexcept { return !canonical_.empty(); }
-  const std::string& canonical() const noexcept { return canonical_; }  // RFC 8785; "" when absent
+  const std::string& canonical() const noexcept { return canonical_; }       // RFC 8785; "" when absent
   const std::vector<std::string>& texts() const noexcept { return texts_; }  // every string value, however deep
-  bool only_texts() const noexcept { return only_texts_; }  // no number, truth value or null anywhere
+  bool only_texts() const noexcept { return only_texts_; }                   // no number, truth value or null anywhere
 
  private:
   std::string canonical_;

@@ -12,7 +12,8 @@ namespace {
 // Effects that ask or take, by `commit`: all the difference between simulate and authorize.
 class LedgerEffects final : public Effects {
  public:
-  LedgerEffects(RateLedger& rates, Approvals& approvals, bool commit) : rates_(rates), approvals_(approvals), commit_(commit) {}
+  LedgerEffects(RateLedger& rates, Approvals& approvals, bool commit)
+      : rates_(rates), approvals_(approvals), commit_(commit) {}
   Reason UseApproval(const Call& call) override {
     const CallName name{call.principal, call.action, call.resource, *call.facts.arguments};
     if (!commit_) return approvals_.Peek(name, call.approval_id, call.facts.now);
@@ -57,7 +58,8 @@ Authority::Created Authority::Rotate(std::string_view id, std::int64_t now, std:
   const std::unique_lock lock(mutex_);
   if (const Reason state = JudgePrincipal(directory_.Find(id), now); state != Reason::kNone) return state;
   if (overlap_s <= 0) std::erase_if(tokens_, [&](const auto& entry) { return entry.second.principal == id; });
-  for (auto& [hash, entry] : tokens_) if (entry.principal == id && !entry.dies_at) entry.dies_at = now + overlap_s;
+  for (auto& [hash, entry] : tokens_)
+    if (entry.principal == id && !entry.dies_at) entry.dies_at = now + overlap_s;
   return AddToken(id);
 }
 
@@ -65,7 +67,8 @@ Reason Authority::SetStatus(std::string_view id, PrincipalStatus status) {
   const std::unique_lock lock(mutex_);
   Principal* principal = directory_.Edit(id);
   if (principal == nullptr) return Reason::kPrincipalNotFound;
-  if (principal->status == PrincipalStatus::kRevoked && status != PrincipalStatus::kRevoked) return Reason::kPrincipalRevoked;
+  if (principal->status == PrincipalStatus::kRevoked && status != PrincipalStatus::kRevoked)
+    return Reason::kPrincipalRevoked;
   principal->status = status;
   return Reason::kNone;
 }
@@ -75,7 +78,8 @@ Reason Authority::Permit(std::string_view id, std::string_view rules_json) {
   if (const Reason* fault = std::get_if<Reason>(&rules)) return *fault;
   const std::unique_lock lock(mutex_);
   if (directory_.Find(id) == nullptr) return Reason::kPrincipalNotFound;
-  return directory_.AddRules(id, std::move(*std::get_if<std::vector<Rule>>(&rules))) ? Reason::kNone : Reason::kLimitExceeded;
+  return directory_.AddRules(id, std::move(*std::get_if<std::vector<Rule>>(&rules))) ? Reason::kNone
+                                                                                     : Reason::kLimitExceeded;
 }
 
 std::size_t Authority::Unpermit(std::string_view id, std::string_view resource) {
@@ -88,7 +92,9 @@ std::size_t Authority::Unpermit(std::string_view id, std::string_view resource) 
 CheckedDelegation Authority::Delegate(const Delegation& wanted, std::string_view rules_json, std::int64_t now) {
   auto rules = ParseRules(rules_json, zones_);
   if (const Reason* fault = std::get_if<Reason>(&rules)) return *fault;
-  DelegationRequest request{wanted.id, wanted.from, wanted.to, std::move(*std::get_if<std::vector<Rule>>(&rules)), wanted.expires_at, wanted.max_depth};
+  DelegationRequest request{wanted.id,         wanted.from,
+                            wanted.to,         std::move(*std::get_if<std::vector<Rule>>(&rules)),
+                            wanted.expires_at, wanted.max_depth};
   const std::unique_lock lock(mutex_);
   auto checked = CheckDelegation(directory_, std::move(request), now);
   Link* link = std::get_if<Link>(&checked);
@@ -164,7 +170,8 @@ Decision Authority::Simulate(const Query& query, std::int64_t now, std::vector<T
 }
 
 std::optional<std::vector<Decision>> Authority::Matrix(const Query& base, const std::vector<std::string>& actions,
-                                                       const std::vector<std::string>& resources, std::int64_t now) const {
+                                                       const std::vector<std::string>& resources,
+                                                       std::int64_t now) const {
   if (!resources.empty() && actions.size() > kMatrixCells / resources.size()) return std::nullopt;
   const std::shared_lock lock(mutex_);
   std::vector<Decision> cells;
@@ -187,7 +194,8 @@ bool Authority::MayDecide(std::string_view by, std::int64_t now) const {
 Reason Authority::RequestApproval(ApprovalRequest request, std::int64_t now) {
   {
     const std::shared_lock lock(mutex_);
-    if (const Reason state = JudgePrincipal(directory_.Find(request.principal), now); state != Reason::kNone) return state;
+    if (const Reason state = JudgePrincipal(directory_.Find(request.principal), now); state != Reason::kNone)
+      return state;
   }
   return approvals_.Request(std::move(request), now);
 }

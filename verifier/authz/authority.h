@@ -39,7 +39,8 @@ struct Query {
 class DecisionSink {
  public:
   virtual ~DecisionSink() = default;
-  virtual Status Record(const Query& query, std::string_view principal, const Decision& decision, std::int64_t now) = 0;  // durable on return
+  virtual Status Record(const Query& query, std::string_view principal, const Decision& decision,
+                        std::int64_t now) = 0;  // durable on return
 };
 
 class Authority {
@@ -48,17 +49,28 @@ class Authority {
 
   using Created = std::variant<std::string, Reason>;  // the token, shown this once
   Created Create(Principal principal, std::int64_t now);
-  Created Rotate(std::string_view id, std::int64_t now, std::int64_t overlap_s = 0);  // 0: the old token is dead at once
+  Created Rotate(std::string_view id, std::int64_t now,
+                 std::int64_t overlap_s = 0);                     // 0: the old token is dead at once
   Reason SetStatus(std::string_view id, PrincipalStatus status);  // revoked is final
   Reason Permit(std::string_view id, std::string_view rules_json);
   std::size_t Unpermit(std::string_view id, std::string_view resource);  // rules removed
 
-  struct Delegation { std::string id, from, to; std::int64_t expires_at = 0; std::uint32_t max_depth = kDefaultDepth; };
+  struct Delegation {
+    std::string id, from, to;
+    std::int64_t expires_at = 0;
+    std::uint32_t max_depth = kDefaultDepth;
+  };
   CheckedDelegation Delegate(const Delegation& wanted, std::string_view rules_json, std::int64_t now);
-  std::variant<std::vector<std::string>, Reason> RevokeDelegation(std::string_view id, std::int64_t now);  // the links that fell
+  std::variant<std::vector<std::string>, Reason> RevokeDelegation(std::string_view id,
+                                                                  std::int64_t now);  // the links that fell
   std::variant<std::vector<ImpactEntry>, Reason> Impact(std::string_view id, std::int64_t now) const;
   // What the principal can do now, copied: `link` is empty for its own rules.
-  struct Effective { std::string resource, link; std::vector<std::string> actions; Effect effect = Effect::kAllow; bool whole = true; };
+  struct Effective {
+    std::string resource, link;
+    std::vector<std::string> actions;
+    Effect effect = Effect::kAllow;
+    bool whole = true;
+  };
   std::vector<Effective> EffectivePermissions(std::string_view id, std::int64_t now) const;
 
   Decision Authorize(const Query& query, std::int64_t now);
@@ -74,7 +86,10 @@ class Authority {
   const Approvals& approvals() const noexcept { return approvals_; }
 
  private:
-  struct TokenEntry { std::string principal; std::optional<std::int64_t> dies_at; };
+  struct TokenEntry {
+    std::string principal;
+    std::optional<std::int64_t> dies_at;
+  };
   Decision Judge(const Query& query, std::int64_t now, bool commit, std::vector<TraceLine>* trace) const;
   std::string_view Caller(const Query& query, std::int64_t now) const;  // empty: the token is no good
   std::string AddToken(std::string_view principal);
@@ -86,7 +101,7 @@ class Authority {
   MemoryDirectory directory_;
   std::map<Digest, TokenEntry> tokens_;
   std::map<std::string, std::size_t, std::less<>> owned_;
-  mutable RateLedger rates_;      // own locks: charged under the shared lock
+  mutable RateLedger rates_;  // own locks: charged under the shared lock
   mutable Approvals approvals_;
 };
 

@@ -11,7 +11,8 @@ constexpr int kDayMinutes = 24 * 60;
 // "HH:MM", 00:00 to 23:59.
 std::optional<int> ParseMinutes(std::string_view text) noexcept {
   if (text.size() != 5 || text[2] != ':') return std::nullopt;
-  for (const std::size_t i : {0, 1, 3, 4}) if (text[i] < '0' || text[i] > '9') return std::nullopt;
+  for (const std::size_t i : {0, 1, 3, 4})
+    if (text[i] < '0' || text[i] > '9') return std::nullopt;
   const int hours = (text[0] - '0') * 10 + (text[1] - '0');
   const int minutes = (text[3] - '0') * 10 + (text[4] - '0');
   if (hours > 23 || minutes > 59) return std::nullopt;
@@ -46,7 +47,8 @@ std::optional<std::vector<TextPattern>> ParsePatterns(JsonValue value) {
 
 }  // namespace
 
-std::optional<TimeWindow> TimeWindow::Make(std::string_view start, std::string_view end, std::shared_ptr<const Zone> zone) {
+std::optional<TimeWindow> TimeWindow::Make(std::string_view start, std::string_view end,
+                                           std::shared_ptr<const Zone> zone) {
   const auto first = ParseMinutes(start);
   const auto last = ParseMinutes(end);
   if (!first || !last || zone == nullptr) return std::nullopt;
@@ -67,7 +69,8 @@ bool AllowsIp(const std::vector<IpRange>& ranges, const std::optional<IpAddress>
 bool Constraints::CheckArguments(const Arguments& arguments) const {
   if (!arguments.present() || !arguments.only_texts() || arguments.texts().empty()) return false;
   return std::all_of(arguments.texts().begin(), arguments.texts().end(), [&](const std::string& value) {
-    return std::any_of(argument_patterns->begin(), argument_patterns->end(), [&](const TextPattern& p) { return p.Matches(value); });
+    return std::any_of(argument_patterns->begin(), argument_patterns->end(),
+                       [&](const TextPattern& p) { return p.Matches(value); });
   });
 }
 
@@ -84,7 +87,8 @@ bool Constraints::MayApply(const CallFacts& facts) const {
   if (!argument_patterns || !facts.arguments->present() || !facts.arguments->only_texts()) return true;
   const auto& texts = facts.arguments->texts();
   return std::any_of(texts.begin(), texts.end(), [&](const std::string& value) {
-    return std::any_of(argument_patterns->begin(), argument_patterns->end(), [&](const TextPattern& p) { return p.Matches(value); });
+    return std::any_of(argument_patterns->begin(), argument_patterns->end(),
+                       [&](const TextPattern& p) { return p.Matches(value); });
   });
 }
 

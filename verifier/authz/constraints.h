@@ -58,7 +58,7 @@ bool AllowsIp(const std::vector<IpRange>& ranges, const std::optional<IpAddress>
 // The members' names in JSON. Device bundles use another set.
 struct ConstraintNames {
   std::string_view time_window = "time_window", ip_allowlist = "ip_allowlist", argument_patterns = "argument_patterns",
-      approval_required = "approval_required", calls_per_hour = "calls_per_hour";
+                   approval_required = "approval_required", calls_per_hour = "calls_per_hour";
   bool zone_optional = false;  // UTC when not named
 };
 std::optional<Constraints> ParseConstraints(JsonValue object, ZoneSource& zones, const ConstraintNames& names = {});

@@ -16,7 +16,8 @@ struct Candidate {
 // Walks up from the principal. A grantor that is dead, or denied the same call, gives nothing.
 class Walk {
  public:
-  Walk(const Directory& directory, const Call& call, std::vector<TraceLine>* trace) : directory_(directory), call_(call), trace_(trace) {}
+  Walk(const Directory& directory, const Call& call, std::vector<TraceLine>* trace)
+      : directory_(directory), call_(call), trace_(trace) {}
 
   // Whether the principal itself is denied by a rule; else the candidates are collected.
   const Rule* Run() {
@@ -115,7 +116,8 @@ Claim MakeClaim(const Candidate& candidate) {
 // What asks for less comes first; ids break ties, so that the order of rules never matters.
 bool CheaperThan(const Claim& a, const Claim& b) {
   const auto key = [](const Claim& c) {
-    return std::tuple(c.approval, c.charges.size(), c.candidate->links.size(), std::string_view(c.candidate->rules.front()->id),
+    return std::tuple(c.approval, c.charges.size(), c.candidate->links.size(),
+                      std::string_view(c.candidate->rules.front()->id),
                       std::string_view(c.candidate->rules.back()->id));
   };
   return key(a) < key(b);

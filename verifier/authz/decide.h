@@ -43,6 +43,7 @@ class Effects {
 
 inline constexpr std::size_t kDecisionSteps = 4096;  // links and rules looked at; beyond them nothing more is allowed
 
-Decision Decide(const Directory& directory, const Call& call, Effects& effects, std::vector<TraceLine>* trace = nullptr);
+Decision Decide(const Directory& directory, const Call& call, Effects& effects,
+                std::vector<TraceLine>* trace = nullptr);
 
 }  // namespace assay::authz

@@ -34,12 +34,14 @@ struct Revoked {
 // of which its grantor holds only a part counts for nothing here.
 class Holdings {
  public:
-  Holdings(const Directory& directory, std::int64_t now, const Revoked& without) : directory_(directory), now_(now), without_(without) {}
+  Holdings(const Directory& directory, std::int64_t now, const Revoked& without)
+      : directory_(directory), now_(now), without_(without) {}
   bool Own(std::string_view principal, std::string_view action, const Pattern& pattern) const;
   bool Any(std::string_view principal, std::string_view action, const Pattern& pattern) const;
   bool Live(const Link& link) const;  // itself and its grantor
   // The live inbound links that bear on the pattern, appended.
-  void Basis(std::string_view principal, std::string_view action, const Pattern& pattern, std::vector<const Link*>& out) const;
+  void Basis(std::string_view principal, std::string_view action, const Pattern& pattern,
+             std::vector<const Link*>& out) const;
   // Whether the grantor still holds at least one of the link's rights.
   bool Rests(const Link& link) const;
 

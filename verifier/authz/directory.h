@@ -15,7 +15,7 @@ class Directory {
   virtual ~Directory() = default;
   virtual const Principal* Find(std::string_view id) const = 0;  // null: no such principal
   virtual std::span<const Rule> Rules(std::string_view principal) const = 0;
-  virtual std::span<const Link* const> Inbound(std::string_view principal) const = 0;   // dead ones too
+  virtual std::span<const Link* const> Inbound(std::string_view principal) const = 0;  // dead ones too
   virtual std::span<const Link* const> Outbound(std::string_view principal) const = 0;
 };
 

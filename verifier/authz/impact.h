@@ -10,7 +10,7 @@
 namespace assay::authz {
 
 struct ImpactEntry {
-  std::string link, principal;  // a link that would fall and its grantee
+  std::string link, principal;      // a link that would fall and its grantee
   bool keeps_another_path = false;  // the grantee holds at least one of the link's rights otherwise
 };
 std::vector<ImpactEntry> ImpactOf(const Directory& directory, const Link& link, std::int64_t now);

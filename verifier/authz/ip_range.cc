@@ -11,7 +11,8 @@ namespace {
 constexpr unsigned kMappedPrefix = 12;  // ::ffff:0:0/96, RFC 4291 section 2.5.5.2
 
 bool IsMapped(const std::array<std::uint8_t, 16>& bytes) noexcept {
-  return std::all_of(bytes.begin(), bytes.begin() + 10, [](std::uint8_t b) { return b == 0; }) && bytes[10] == 0xFF && bytes[11] == 0xFF;
+  return std::all_of(bytes.begin(), bytes.begin() + 10, [](std::uint8_t b) { return b == 0; }) && bytes[10] == 0xFF &&
+         bytes[11] == 0xFF;
 }
 
 IpAddress Unmap(const IpAddress& mapped) noexcept {
@@ -71,7 +72,8 @@ std::optional<IpRange> IpRange::Parse(std::string_view text) noexcept {
 bool IpRange::Contains(const IpAddress& address) const noexcept {
   if (empty_ || address.v6 != base_.v6) return false;
   const std::size_t whole = bits_ / 8;
-  if (!std::equal(base_.bytes.begin(), base_.bytes.begin() + static_cast<std::ptrdiff_t>(whole), address.bytes.begin())) return false;
+  if (!std::equal(base_.bytes.begin(), base_.bytes.begin() + static_cast<std::ptrdiff_t>(whole), address.bytes.begin()))
+    return false;
   const unsigned rest = bits_ % 8;
   return rest == 0 || ((base_.bytes[whole] ^ address.bytes[whole]) >> (8 - rest)) == 0;
 }

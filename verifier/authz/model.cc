@@ -30,8 +30,9 @@ Reason JudgeLink(const Link& link, std::int64_t now) noexcept {
 }
 
 bool IsName(std::string_view text, std::size_t limit) noexcept {
-  return !text.empty() && text.size() <= limit && IsUtf8(text) &&
-         std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+  return !text.empty() && text.size() <= limit && IsUtf8(text) && std::none_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+  });
 }
 
 namespace {

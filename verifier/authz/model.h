@@ -18,12 +18,12 @@ namespace assay::authz {
 
 inline constexpr std::size_t kIdSize = 128;
 inline constexpr std::size_t kActionSize = 128;
-inline constexpr std::size_t kActions = 32;          // of one rule
-inline constexpr std::size_t kRulesPerWrite = 64;    // more than kJsonMembers never fits a body
+inline constexpr std::size_t kActions = 32;            // of one rule
+inline constexpr std::size_t kRulesPerWrite = 64;      // more than kJsonMembers never fits a body
 inline constexpr std::size_t kRulesText = 256 * 1024;  // bytes of JSON of one write
 inline constexpr std::size_t kRulesPerPrincipal = 1024;
-inline constexpr std::size_t kInboundLinks = 64;     // active links to one principal
-inline constexpr std::uint32_t kMaxDepth = 16;       // links in one chain, whatever a caller asks for
+inline constexpr std::size_t kInboundLinks = 64;  // active links to one principal
+inline constexpr std::uint32_t kMaxDepth = 16;    // links in one chain, whatever a caller asks for
 inline constexpr std::uint32_t kDefaultDepth = 8;
 
 enum class PrincipalKind : std::uint8_t { kOperator, kStudio, kGameServer, kEndpoint, kService };
@@ -60,7 +60,7 @@ struct Link {
   std::string id;
   std::string from, to;
   std::vector<Rule> rules;
-  std::uint32_t depth = 1;      // links from the origin to here when it was made
+  std::uint32_t depth = 1;                  // links from the origin to here when it was made
   std::uint32_t max_depth = kDefaultDepth;  // no chain through this link may have more links
   std::int64_t expires_at = 0;
   bool revoked = false;

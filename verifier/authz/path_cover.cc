@@ -21,7 +21,8 @@ class PathAutomaton {
     starts_.push_back(at);
     for (const Pattern::Segment& segment : pattern.segments_) at = AddSegment(segment, at);
     accepting_.push_back(at);
-    for (const char c : pattern.text_) if (c != '*') symbols_.insert(c);
+    for (const char c : pattern.text_)
+      if (c != '*') symbols_.insert(c);
   }
   const std::set<char>& symbols() const { return symbols_; }
 
@@ -35,13 +36,15 @@ class PathAutomaton {
     for (std::size_t state = 0; state < from.size(); ++state) {
       if (!from[state]) continue;
       for (const Edge& edge : states_[state]) {
-        if (edge.kind == Edge::kByte ? edge.byte == symbol : edge.kind == Edge::kNotSlash && symbol != '/') Close(edge.to, to);
+        if (edge.kind == Edge::kByte ? edge.byte == symbol : edge.kind == Edge::kNotSlash && symbol != '/')
+          Close(edge.to, to);
       }
     }
     return to;
   }
   bool Accepts(const Set& set) const {
-    return std::any_of(accepting_.begin(), accepting_.end(), [&](int state) { return set[static_cast<std::size_t>(state)]; });
+    return std::any_of(accepting_.begin(), accepting_.end(),
+                       [&](int state) { return set[static_cast<std::size_t>(state)]; });
   }
 
  private:
@@ -84,7 +87,8 @@ class PathAutomaton {
   void Close(int state, Set& set) const {
     if (set[static_cast<std::size_t>(state)]) return;
     set[static_cast<std::size_t>(state)] = true;
-    for (const Edge& edge : states_[static_cast<std::size_t>(state)]) if (edge.kind == Edge::kFree) Close(edge.to, set);
+    for (const Edge& edge : states_[static_cast<std::size_t>(state)])
+      if (edge.kind == Edge::kFree) Close(edge.to, set);
   }
 
   std::vector<std::vector<Edge>> states_;
@@ -97,7 +101,8 @@ bool PathCovers(std::span<const Pattern* const> parents, const Pattern& child) {
   PathAutomaton inner;
   inner.Add(child);
   PathAutomaton outer;
-  for (const Pattern* parent : parents) if (parent->language() == Language::kPath) outer.Add(*parent);
+  for (const Pattern* parent : parents)
+    if (parent->language() == Language::kPath) outer.Add(*parent);
   std::set<char> symbols = inner.symbols();
   symbols.insert(outer.symbols().begin(), outer.symbols().end());
   symbols.insert('/');

@@ -187,7 +187,8 @@ bool Pattern::Covers(const Pattern& child) const {
 }
 
 bool MatchesAction(std::span<const std::string> actions, std::string_view action) noexcept {
-  return std::any_of(actions.begin(), actions.end(), [&](const std::string& one) { return one == "*" || one == action; });
+  return std::any_of(actions.begin(), actions.end(),
+                     [&](const std::string& one) { return one == "*" || one == action; });
 }
 
 }  // namespace assay::authz

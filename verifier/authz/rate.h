@@ -28,7 +28,10 @@ class RateLedger {
 
  private:
   struct Window {
-    struct Second { std::int64_t at; std::uint32_t calls; };
+    struct Second {
+      std::int64_t at;
+      std::uint32_t calls;
+    };
     std::deque<Second> seconds;
     std::uint64_t calls = 0;
   };

@@ -57,7 +57,8 @@ constexpr std::array kEntries = {
 };
 
 constexpr bool InOrder() {
-  for (std::size_t i = 0; i < kEntries.size(); ++i) if (kEntries[i].reason != static_cast<Reason>(i)) return false;
+  for (std::size_t i = 0; i < kEntries.size(); ++i)
+    if (kEntries[i].reason != static_cast<Reason>(i)) return false;
   return kEntries.size() == static_cast<std::size_t>(Reason::kInvalidApproval) + 1;
 }
 static_assert(InOrder());

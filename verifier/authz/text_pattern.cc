@@ -79,11 +79,12 @@ class TextCompiler {
     Code atom = Atom(depth);
     while (More()) {
       int low = 0, high = -1;
-      if (Take('*')) {}
-      else if (Take('+')) low = 1;
+      if (Take('*')) {
+      } else if (Take('+')) low = 1;
       else if (Take('?')) high = 1;
-      else if (text_[at_] == '{') { if (!Counts(low, high)) return Fail(); }
-      else break;
+      else if (text_[at_] == '{') {
+        if (!Counts(low, high)) return Fail();
+      } else break;
       (void)Take('?');  // a reluctant repeat matches the same texts
       if (More() && (text_[at_] == '*' || text_[at_] == '+' || text_[at_] == '{')) return Fail();
       atom = Repeat(atom, low, high);
@@ -157,11 +158,15 @@ class TextCompiler {
     const char c = text_[at_++];
     auto& ranges = out_.ranges_;
     switch (c) {
-      case 'D': case 'W': case 'S':
+      case 'D':
+      case 'W':
+      case 'S':
         if (within) return false;
         negated = true;
         [[fallthrough]];
-      case 'd': case 'w': case 's': break;
+      case 'd':
+      case 'w':
+      case 's': break;
       case 'n': ranges.push_back({'\n', '\n'}); return true;
       case 'r': ranges.push_back({'\r', '\r'}); return true;
       case 't': ranges.push_back({'\t', '\t'}); return true;
@@ -173,7 +178,8 @@ class TextCompiler {
     const char set = static_cast<char>(c | 0x20);
     if (set != 's') ranges.push_back({'0', '9'});
     if (set == 'w') ranges.insert(ranges.end(), {{'a', 'z'}, {'A', 'Z'}, {'_', '_'}});
-    if (set == 's') ranges.insert(ranges.end(), {{'\t', '\r'}, {' ', ' '}, {0xA0, 0xA0}, {0x2028, 0x2029}, {0xFEFF, 0xFEFF}});
+    if (set == 's')
+      ranges.insert(ranges.end(), {{'\t', '\r'}, {' ', ' '}, {0xA0, 0xA0}, {0x2028, 0x2029}, {0xFEFF, 0xFEFF}});
     return true;
   }
 
@@ -224,7 +230,8 @@ std::optional<TextPattern> TextPattern::Compile(std::string_view text) {
 
 bool TextPattern::InClass(const Step& step, char32_t c) const noexcept {
   const auto* const ranges = ranges_.data();
-  const bool found = std::any_of(ranges + step.first, ranges + step.second, [c](const Range& r) { return c >= r.low && c <= r.high; });
+  const bool found =
+      std::any_of(ranges + step.first, ranges + step.second, [c](const Range& r) { return c >= r.low && c <= r.high; });
   return found != step.negated;
 }
 
@@ -242,11 +249,19 @@ bool TextPattern::Matches(std::string_view value) const {
       const Step& step = steps_[at];
       const auto target = [&](std::int32_t by) { return static_cast<std::size_t>(static_cast<std::int64_t>(at) + by); };
       switch (step.kind) {
-        case Step::kSplit: stack.push_back(target(step.second)); stack.push_back(target(step.first)); break;
+        case Step::kSplit:
+          stack.push_back(target(step.second));
+          stack.push_back(target(step.first));
+          break;
         case Step::kJump: stack.push_back(target(step.first)); break;
-        case Step::kBegin: if (position == 0) stack.push_back(at + 1); break;
-        case Step::kEnd: if (position == value.size()) stack.push_back(at + 1); break;
-        case Step::kClass: case Step::kAccept: set.push_back(at); break;
+        case Step::kBegin:
+          if (position == 0) stack.push_back(at + 1);
+          break;
+        case Step::kEnd:
+          if (position == value.size()) stack.push_back(at + 1);
+          break;
+        case Step::kClass:
+        case Step::kAccept: set.push_back(at); break;
       }
     }
   };
@@ -254,7 +269,8 @@ bool TextPattern::Matches(std::string_view value) const {
   for (std::size_t position = 0; position < value.size() && !now.empty();) {
     const char32_t c = NextCodePoint(value, position);
     next.clear();
-    for (const std::size_t at : now) if (steps_[at].kind == Step::kClass && InClass(steps_[at], c)) add(at + 1, position, next);
+    for (const std::size_t at : now)
+      if (steps_[at].kind == Step::kClass && InClass(steps_[at], c)) add(at + 1, position, next);
     now.swap(next);
   }
   return marked[steps_.size() - 1] == value.size();

@@ -22,7 +22,9 @@ class TextPattern {
 
  private:
   friend class TextCompiler;
-  struct Range { char32_t low, high; };
+  struct Range {
+    char32_t low, high;
+  };
   struct Step {
     enum Kind : std::uint8_t { kClass, kSplit, kJump, kBegin, kEnd, kAccept } kind;
     bool negated = false;

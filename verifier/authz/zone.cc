@@ -32,9 +32,11 @@ std::int64_t YearOf(std::int64_t time) noexcept {
 }
 
 bool IsName(std::string_view name) noexcept {
-  if (name.empty() || name.size() > kZoneName || name.front() == '/' || name.find("..") != std::string_view::npos) return false;
+  if (name.empty() || name.size() > kZoneName || name.front() == '/' || name.find("..") != std::string_view::npos)
+    return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '+' || c == '/';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '+' || c == '/';
   });
 }
 
@@ -97,7 +99,8 @@ class RuleParser {
   }
   bool One(Zone::Switch& out) {
     if (Take('M')) {
-      if (!Number(out.month, 1, 12) || !Take('.') || !Number(out.week, 1, 5) || !Take('.') || !Number(out.day, 0, 6)) return false;
+      if (!Number(out.month, 1, 12) || !Take('.') || !Number(out.week, 1, 5) || !Take('.') || !Number(out.day, 0, 6))
+        return false;
     } else {
       out.form = Take('J') ? 'J' : 'n';
       if (!Number(out.day, out.form == 'J' ? 1 : 0, 365)) return false;
@@ -158,7 +161,8 @@ std::optional<Zone> Zone::Parse(Bytes tzif) {
 }
 
 std::int32_t Zone::OffsetAt(std::int64_t now) const noexcept {
-  const auto after = std::upper_bound(changes_.begin(), changes_.end(), now, [](std::int64_t t, const Change& c) { return t < c.at; });
+  const auto after =
+      std::upper_bound(changes_.begin(), changes_.end(), now, [](std::int64_t t, const Change& c) { return t < c.at; });
   if (after == changes_.end() && rule_) return RuleOffset(now);
   return after == changes_.begin() ? first_ : std::prev(after)->offset;
 }

@@ -27,10 +27,21 @@ class Zone {
   std::int32_t OffsetAt(std::int64_t now) const noexcept;  // seconds east of UTC
 
  private:
-  struct Change { std::int64_t at; std::int32_t offset; };
+  struct Change {
+    std::int64_t at;
+    std::int32_t offset;
+  };
   // One switch of a yearly rule: "Mm.w.d/time", "Jn/time" or "n/time" of POSIX TZ.
-  struct Switch { char form = 'M'; int month = 0, week = 0, day = 0; std::int32_t time = 7200; };
-  struct Rule { std::int32_t standard = 0, summer = 0; bool has_summer = false; Switch to_summer, to_standard; };
+  struct Switch {
+    char form = 'M';
+    int month = 0, week = 0, day = 0;
+    std::int32_t time = 7200;
+  };
+  struct Rule {
+    std::int32_t standard = 0, summer = 0;
+    bool has_summer = false;
+    Switch to_summer, to_standard;
+  };
   friend class RuleParser;
 
   bool ReadBody(Reader& reader, std::size_t time_size);

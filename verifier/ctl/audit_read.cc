@@ -12,16 +12,22 @@ namespace {
 
 // Where the verifier keeps it when nothing else is configured: beside the trail.
 Result<audit::AuditKeys> LoadKeys(const AuditSource& source) {
-  return audit::AuditKeys::Load(source.key_file.empty() ? source.directory + "/../keys/audit.key" : source.key_file, audit::AuditKeys::Owner::kAnyone);
+  return audit::AuditKeys::Load(source.key_file.empty() ? source.directory + "/../keys/audit.key" : source.key_file,
+                                audit::AuditKeys::Owner::kAnyone);
 }
 
 Failure FailureOf(const Error& error) {
-  if (error.code == Code::kMalformed) return {Exit::kCheckFailed, "audit_damaged", error.detail, "assayctl audit verify lists every fault"};
-  return {error.code == Code::kNotFound ? Exit::kNotFound : Exit::kInternal, "audit_not_read", error.detail, "check the directory (audit/ in the verifier's state_dir) and --key"};
+  if (error.code == Code::kMalformed)
+    return {Exit::kCheckFailed, "audit_damaged", error.detail, "assayctl audit verify lists every fault"};
+  return {error.code == Code::kNotFound ? Exit::kNotFound : Exit::kInternal, "audit_not_read", error.detail,
+          "check the directory (audit/ in the verifier's state_dir) and --key"};
 }
 
 // The record goes in as the bytes that were verified.
-std::string LineOf(const audit::RecordView& record) { return "{\"seq\":" + std::to_string(record.sequence) + ",\"segment\":" + std::to_string(record.segment) + ",\"rec\":" + std::string(record.json) + "}\n"; }
+std::string LineOf(const audit::RecordView& record) {
+  return "{\"seq\":" + std::to_string(record.sequence) + ",\"segment\":" + std::to_string(record.segment) +
+         ",\"rec\":" + std::string(record.json) + "}\n";
+}
 
 }  // namespace
 
@@ -30,8 +36,12 @@ Outcome<Shown> AuditExport(const AuditSource& source, const audit::RecordRange& 
   const Result<audit::AuditKeys> keys = LoadKeys(source);
   if (!keys.ok()) return FailureOf(keys.error());
   bool written = true;
-  const Status read = audit::VisitRecords(source.directory, *keys, range, [&](const audit::RecordView& record) { written = written && sink(LineOf(record)); });
-  if (!written) return Failure{Exit::kInternal, "output_failed", "the records could not all be written", "free the disk, or read from a pipe that stays open"};
+  const Status read = audit::VisitRecords(source.directory, *keys, range, [&](const audit::RecordView& record) {
+    written = written && sink(LineOf(record));
+  });
+  if (!written)
+    return Failure{Exit::kInternal, "output_failed", "the records could not all be written",
+                   "free the disk, or read from a pipe that stays open"};
   if (!read.ok()) return FailureOf(read.error());
   return Shown{};
 }

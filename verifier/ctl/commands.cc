@@ -35,12 +35,15 @@ std::string Time(const Json& object, const char* name, std::int64_t divisor) {
 Outcome<std::string> HostPath(const std::string& host, const char* action) {
   const bool hex = host.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
   if (!hex || host.size() < api::kShortestPrefix || host.size() > 64) {
-    return Failure{Exit::kUsage, "host_malformed", "\"" + Clean(host) + "\" names no host: give 64 hexadecimal digits, or at least 8 that begin its id", "see `assayctl hosts list`"};
+    return Failure{Exit::kUsage, "host_malformed",
+                   "\"" + Clean(host) + "\" names no host: give 64 hexadecimal digits, or at least 8 that begin its id",
+                   "see `assayctl hosts list`"};
   }
   return std::string(api::kHosts) + "/" + host + action;
 }
 
-Outcome<Shown> Change(OperatorClient& client, const Outcome<std::string>& path, const Json& body, const std::string& done) {
+Outcome<Shown> Change(OperatorClient& client, const Outcome<std::string>& path, const Json& body,
+                      const std::string& done) {
   if (const auto* failure = std::get_if<Failure>(&path)) return *failure;
   Outcome<Json> reply = Ask(client, "POST", std::get<std::string>(path), body);
   if (auto* failure = std::get_if<Failure>(&reply)) return std::move(*failure);
@@ -60,17 +63,20 @@ std::string HostText(const Json& host) {
   line("device id", Text(host, "device_id_strength"));
   line("enrolled", Time(host, "enrolled_at", 1));
   line("AIK generation", Text(host, "generation"));
-  line("state", Text(host, "state") + (Member(host, "replaced_by").is_string() ? " by " + Text(host, "replaced_by") : ""));
+  line("state",
+       Text(host, "state") + (Member(host, "replaced_by").is_string() ? " by " + Text(host, "replaced_by") : ""));
   line("reset accepted", Text(host, "reset_accepted"));
   return out;
 }
 
 std::string VerdictText(const Json& verdict) {
-  std::string out = Time(verdict, "at_ms", 1000) + "  " + Clean(Text(verdict, "outcome")) + "  " + Clean(Text(verdict, "tier")) + "  (audit " + Text(verdict, "audit_sequence") + ")\n";
+  std::string out = Time(verdict, "at_ms", 1000) + "  " + Clean(Text(verdict, "outcome")) + "  " +
+                    Clean(Text(verdict, "tier")) + "  (audit " + Text(verdict, "audit_sequence") + ")\n";
   const Json& reasons = Member(verdict, "reasons");
   if (!reasons.is_array()) return out;
   for (const Json& reason : reasons) {
-    out += "  " + Clean(Text(reason, "code")) + " [" + Clean(Text(reason, "tier")) + "]: " + Clean(Text(reason, "detail")) + "\n";
+    out += "  " + Clean(Text(reason, "code")) + " [" + Clean(Text(reason, "tier")) +
+           "]: " + Clean(Text(reason, "detail")) + "\n";
     const std::string fix = Text(reason, "fix");
     if (!fix.empty() && fix != "-") out += "    fix: " + Clean(fix) + "\n";
   }
@@ -83,7 +89,10 @@ Outcome<Shown> HostsList(OperatorClient& client) {
   Json hosts = Json::array();
   std::string after;
   for (std::size_t page = 0; page < kMaxPages; ++page) {
-    Outcome<Json> reply = Ask(client, "GET", std::string(api::kHosts) + "?limit=" + std::to_string(api::kPageLimit) + (after.empty() ? "" : "&after=" + after), nullptr);
+    Outcome<Json> reply = Ask(client, "GET",
+                              std::string(api::kHosts) + "?limit=" + std::to_string(api::kPageLimit) +
+                                  (after.empty() ? "" : "&after=" + after),
+                              nullptr);
     if (auto* failure = std::get_if<Failure>(&reply)) return std::move(*failure);
     const Json& json = std::get<Json>(reply);
     const Json& items = Member(json, "hosts");
@@ -95,10 +104,13 @@ Outcome<Shown> HostsList(OperatorClient& client) {
   }
   std::vector<std::vector<std::string>> rows;
   for (const Json& host : hosts) {
-    rows.push_back({Text(host, "host_id").substr(0, kShortId), Text(host, "label"), Text(host, "ek_class"), Text(host, "device_id_strength"), Text(host, "generation"),
-                    Text(host, "state"), Time(host, "enrolled_at", 1)});
+    rows.push_back({Text(host, "host_id").substr(0, kShortId), Text(host, "label"), Text(host, "ek_class"),
+                    Text(host, "device_id_strength"), Text(host, "generation"), Text(host, "state"),
+                    Time(host, "enrolled_at", 1)});
   }
-  const std::string text = rows.empty() ? "no hosts are enrolled\n" : Table({"HOST", "LABEL", "EK", "DEVICE ID", "AIK", "STATE", "ENROLLED (UTC)"}, rows);
+  const std::string text = rows.empty()
+                               ? "no hosts are enrolled\n"
+                               : Table({"HOST", "LABEL", "EK", "DEVICE ID", "AIK", "STATE", "ENROLLED (UTC)"}, rows);
   return Shown{Json{{"hosts", std::move(hosts)}}, text};
 }
 
@@ -109,7 +121,8 @@ Outcome<Shown> HostsShow(OperatorClient& client, const std::string& host) {
   if (auto* failure = std::get_if<Failure>(&reply)) return std::move(*failure);
   Json& json = std::get<Json>(reply);
   const Json& verdict = Member(json, "last_verdict");
-  const std::string text = HostText(json) + "last verdict    " + (verdict.is_object() ? VerdictText(verdict) : "none\n");
+  const std::string text =
+      HostText(json) + "last verdict    " + (verdict.is_object() ? VerdictText(verdict) : "none\n");
   return Shown{std::move(json), text};
 }
 
@@ -127,36 +140,46 @@ Outcome<Shown> HostsExplain(OperatorClient& client, const std::string& host, uns
 }
 
 Outcome<Shown> HostsForget(OperatorClient& client, const std::string& host, const std::string& reason) {
-  return Change(client, HostPath(host, "/forget"), {{"reason", reason}}, "forgotten; its last clock is kept against replays");
+  return Change(client, HostPath(host, "/forget"), {{"reason", reason}},
+                "forgotten; its last clock is kept against replays");
 }
 
 Outcome<Shown> HostsAcceptReset(OperatorClient& client, const std::string& host, const std::string& reason) {
-  return Change(client, HostPath(host, "/accept-reset"), {{"reason", reason}}, "the next quote of this host may have lower counters, once");
+  return Change(client, HostPath(host, "/accept-reset"), {{"reason", reason}},
+                "the next quote of this host may have lower counters, once");
 }
 
-Outcome<Shown> HostsReplace(OperatorClient& client, const std::string& old_host, const std::string& new_host, const std::string& reason) {
-  if (const Outcome<std::string> checked = HostPath(new_host, ""); std::holds_alternative<Failure>(checked)) return std::get<Failure>(checked);
-  return Change(client, HostPath(old_host, "/replace"), {{"new", new_host}, {"reason", reason}}, "replaced: the old host's evidence is refused from now on");
+Outcome<Shown> HostsReplace(OperatorClient& client, const std::string& old_host, const std::string& new_host,
+                            const std::string& reason) {
+  if (const Outcome<std::string> checked = HostPath(new_host, ""); std::holds_alternative<Failure>(checked))
+    return std::get<Failure>(checked);
+  return Change(client, HostPath(old_host, "/replace"), {{"new", new_host}, {"reason", reason}},
+                "replaced: the old host's evidence is refused from now on");
 }
 
 Outcome<Shown> PolicyReload(OperatorClient& client, const std::string& reason) {
   Outcome<Shown> shown = Change(client, std::string(api::kPolicyReload), {{"reason", reason}}, "");
   if (auto* done = std::get_if<Shown>(&shown)) {
     const bool changed = Member(done->json, "changed") == true;
-    done->text = changed ? "in force: " + Clean(Text(done->json, "new_digest")) + " (before: " + Clean(Text(done->json, "old_digest")) + ")\n" : "unchanged: " + Clean(Text(done->json, "new_digest")) + "\n";
+    done->text = changed ? "in force: " + Clean(Text(done->json, "new_digest")) +
+                               " (before: " + Clean(Text(done->json, "old_digest")) + ")\n"
+                         : "unchanged: " + Clean(Text(done->json, "new_digest")) + "\n";
   }
   return shown;
 }
 
 Outcome<Shown> TokensCreate(OperatorClient& client, std::int64_t ttl_s, const std::string& reason) {
-  Outcome<Shown> shown = Change(client, std::string(api::kEnrollmentTokens), {{"ttl_s", ttl_s}, {"reason", reason}}, "");
+  Outcome<Shown> shown =
+      Change(client, std::string(api::kEnrollmentTokens), {{"ttl_s", ttl_s}, {"reason", reason}}, "");
   // The token alone on its line, for a script or a file; the rest belongs to a person's eyes.
   if (auto* done = std::get_if<Shown>(&shown)) done->text = Clean(Text(done->json, "token")) + "\n";
   return shown;
 }
 
-Outcome<Shown> Revoke(OperatorClient& client, const std::string& kind, const std::string& value, std::int64_t ttl_s, const std::string& reason) {
-  return Change(client, std::string(api::kRevocations), {{"kind", kind}, {"value", value}, {"ttl_s", ttl_s}, {"reason", reason}},
+Outcome<Shown> Revoke(OperatorClient& client, const std::string& kind, const std::string& value, std::int64_t ttl_s,
+                      const std::string& reason) {
+  return Change(client, std::string(api::kRevocations),
+                {{"kind", kind}, {"value", value}, {"ttl_s", ttl_s}, {"reason", reason}},
                 "revoked: game servers refuse it once they read the next list");
 }
 
@@ -165,7 +188,9 @@ Outcome<Shown> ShowStatus(OperatorClient& client) {
   if (auto* failure = std::get_if<Failure>(&reply)) return std::move(*failure);
   Json& json = std::get<Json>(reply);
   std::vector<std::vector<std::string>> rows;
-  for (const auto& [name, value] : json.items()) rows.push_back({name, value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace)});
+  for (const auto& [name, value] : json.items())
+    rows.push_back({name, value.is_string() ? value.get<std::string>()
+                                            : value.dump(-1, ' ', false, Json::error_handler_t::replace)});
   return Shown{std::move(json), Table({"WHAT", "IS"}, rows)};
 }
 
@@ -185,7 +210,11 @@ std::string FailureText(const Failure& failure) {
 }
 
 Json FailureJson(const Failure& failure) {
-  return {{"ok", false}, {"code", failure.code}, {"detail", failure.detail}, {"fix", failure.fix}, {"exit", static_cast<int>(failure.exit)}};
+  return {{"ok", false},
+          {"code", failure.code},
+          {"detail", failure.detail},
+          {"fix", failure.fix},
+          {"exit", static_cast<int>(failure.exit)}};
 }
 
 }  // namespace assay::ctl

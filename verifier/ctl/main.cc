@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // assayctl: an operator's tool. Parses options, calls one command, prints what it returned.
 #include <CLI/CLI.hpp>
-
 #include <cstdio>
 #include <functional>
 #include <iostream>
@@ -48,31 +47,50 @@ Action OverSocket(Online online) {
   return [online = std::move(online)](const Options& o) { return online(*ConnectOperator(o.socket), o); };
 }
 
-void AddReason(CLI::App* command, Options& o) { command->add_option("--reason", o.reason, "why; one line for the audit trail")->required(); }
-void AddHost(CLI::App* command, Options& o) { command->add_option("host", o.host, "host id or its beginning")->required(); }
+void AddReason(CLI::App* command, Options& o) {
+  command->add_option("--reason", o.reason, "why; one line for the audit trail")->required();
+}
+void AddHost(CLI::App* command, Options& o) {
+  command->add_option("host", o.host, "host id or its beginning")->required();
+}
 
 void AddHosts(CLI::App& app, Options& o, Action& action) {
   CLI::App* hosts = app.add_subcommand("hosts", "the machines that are enrolled");
   hosts->require_subcommand(1);
-  hosts->add_subcommand("list", "all hosts")->callback([&] { action = OverSocket([](OperatorClient& c, const Options&) { return HostsList(c); }); });
+  hosts->add_subcommand("list", "all hosts")->callback([&] {
+    action = OverSocket([](OperatorClient& c, const Options&) { return HostsList(c); });
+  });
   CLI::App* show = hosts->add_subcommand("show", "one host and its last verdict");
   AddHost(show, o);
-  show->callback([&] { action = OverSocket([](OperatorClient& c, const Options& with) { return HostsShow(c, with.host); }); });
+  show->callback(
+      [&] { action = OverSocket([](OperatorClient& c, const Options& with) { return HostsShow(c, with.host); }); });
   CLI::App* explain = hosts->add_subcommand("explain", "the newest verdicts with their reasons and fixes");
   AddHost(explain, o);
-  explain->add_option("--limit", o.limit, "how many verdicts (default 10)")->check(CLI::Range(1U, static_cast<unsigned>(operator_api::kVerdictLimit)));
-  explain->callback([&] { action = OverSocket([](OperatorClient& c, const Options& with) { return HostsExplain(c, with.host, with.limit); }); });
+  explain->add_option("--limit", o.limit, "how many verdicts (default 10)")
+      ->check(CLI::Range(1U, static_cast<unsigned>(operator_api::kVerdictLimit)));
+  explain->callback([&] {
+    action = OverSocket([](OperatorClient& c, const Options& with) { return HostsExplain(c, with.host, with.limit); });
+  });
   CLI::App* forget = hosts->add_subcommand("forget", "delete a host, its AIKs and verdicts; it must enroll again");
   AddHost(forget, o), AddReason(forget, o);
-  forget->callback([&] { action = OverSocket([](OperatorClient& c, const Options& with) { return HostsForget(c, with.host, with.reason); }); });
-  CLI::App* accept = hosts->add_subcommand("accept-reset", "allow a host's TPM counters to start over, once (after a TPM was cleared)");
+  forget->callback([&] {
+    action = OverSocket([](OperatorClient& c, const Options& with) { return HostsForget(c, with.host, with.reason); });
+  });
+  CLI::App* accept = hosts->add_subcommand("accept-reset",
+                                           "allow a host's TPM counters to start over, once (after a TPM was cleared)");
   AddHost(accept, o), AddReason(accept, o);
-  accept->callback([&] { action = OverSocket([](OperatorClient& c, const Options& with) { return HostsAcceptReset(c, with.host, with.reason); }); });
+  accept->callback([&] {
+    action =
+        OverSocket([](OperatorClient& c, const Options& with) { return HostsAcceptReset(c, with.host, with.reason); });
+  });
   CLI::App* replace = hosts->add_subcommand("replace", "a new board took an old one's place");
   replace->add_option("old", o.host, "the host that is gone")->required();
   replace->add_option("new", o.other, "the host that took its place, enrolled already")->required();
   AddReason(replace, o);
-  replace->callback([&] { action = OverSocket([](OperatorClient& c, const Options& with) { return HostsReplace(c, with.host, with.other, with.reason); }); });
+  replace->callback([&] {
+    action = OverSocket(
+        [](OperatorClient& c, const Options& with) { return HostsReplace(c, with.host, with.other, with.reason); });
+  });
 }
 
 void AddOthers(CLI::App& app, Options& o, Action& action) {
@@ -81,9 +99,12 @@ void AddOthers(CLI::App& app, Options& o, Action& action) {
   CLI::App* check = policy->add_subcommand("check", "read a policy file as the verifier would; needs no verifier");
   check->add_option("file", o.path, "policy in TOML")->required();
   check->callback([&] { action = [](const Options& with) { return PolicyCheck(with.path); }; });
-  CLI::App* reload = policy->add_subcommand("reload", "have the verifier read its policy file again; a bad one keeps the old in force");
+  CLI::App* reload = policy->add_subcommand(
+      "reload", "have the verifier read its policy file again; a bad one keeps the old in force");
   AddReason(reload, o);
-  reload->callback([&] { action = OverSocket([](OperatorClient& c, const Options& with) { return PolicyReload(c, with.reason); }); });
+  reload->callback([&] {
+    action = OverSocket([](OperatorClient& c, const Options& with) { return PolicyReload(c, with.reason); });
+  });
   CLI::App* audit = app.add_subcommand("audit", "the audit trail");
   audit->require_subcommand(1);
   CLI::App* verify = audit->add_subcommand("verify", "verify a trail's chain; needs no verifier");
@@ -102,7 +123,9 @@ void AddOthers(CLI::App& app, Options& o, Action& action) {
   add_source(xport);
   xport->add_option("--from", o.from, "first sequence");
   xport->add_option("--to", o.to, "last sequence");
-  xport->callback([&] { action = [](const Options& with) { return AuditExport({with.path, with.key}, {with.from, with.to}, ToOutput); }; });
+  xport->callback([&] {
+    action = [](const Options& with) { return AuditExport({with.path, with.key}, {with.from, with.to}, ToOutput); };
+  });
   CLI::App* tokens = app.add_subcommand("tokens", "enrollment tokens");
   tokens->require_subcommand(1);
   CLI::App* create = tokens->add_subcommand("create-enrollment", "a one-time token for one enrollment, shown once");
@@ -116,7 +139,9 @@ void AddOthers(CLI::App& app, Options& o, Action& action) {
     };
   });
   CLI::App* revoke = app.add_subcommand("revoke", "put a result token or a device id on the signed revocation list");
-  revoke->add_option("kind", o.host, "token (its jti) or device (a title's device id)")->required()->check(CLI::IsMember({"token", "device"}));
+  revoke->add_option("kind", o.host, "token (its jti) or device (a title's device id)")
+      ->required()
+      ->check(CLI::IsMember({"token", "device"}));
   revoke->add_option("value", o.other, "the id as result tokens carry it")->required();
   revoke->add_option("--ttl", o.ttl, "how long it stands on the list: 24h (default), 30d");
   AddReason(revoke, o);
@@ -127,7 +152,9 @@ void AddOthers(CLI::App& app, Options& o, Action& action) {
       return Revoke(*ConnectOperator(with.socket), with.host, with.other, *ttl, with.reason);
     };
   });
-  app.add_subcommand("status", "how the verifier is")->callback([&] { action = OverSocket([](OperatorClient& c, const Options&) { return ShowStatus(c); }); });
+  app.add_subcommand("status", "how the verifier is")->callback([&] {
+    action = OverSocket([](OperatorClient& c, const Options&) { return ShowStatus(c); });
+  });
 }
 
 int Print(const Options& o, const Outcome<Shown>& outcome) {
@@ -142,7 +169,8 @@ int Print(const Options& o, const Outcome<Shown>& outcome) {
     std::fprintf(stderr, "the output could not be written\n");
     return static_cast<int>(Exit::kInternal);
   }
-  std::printf("%s", o.json ? (shown.json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n").c_str() : shown.text.c_str());
+  std::printf("%s", o.json ? (shown.json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n").c_str()
+                           : shown.text.c_str());
   return static_cast<int>(shown.exit);
 }
 

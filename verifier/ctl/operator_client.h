@@ -20,9 +20,9 @@ enum class Exit : int {
   kInternal = 1,
   kUsage = 2,
   kNotFound = 3,
-  kUnreachable = 4,   // no verifier at the socket
-  kRefused = 5,       // by the verifier
-  kCheckFailed = 6,   // policy check, audit verify: what was checked is not good
+  kUnreachable = 4,  // no verifier at the socket
+  kRefused = 5,      // by the verifier
+  kCheckFailed = 6,  // policy check, audit verify: what was checked is not good
   kNotImplemented = 9,
 };
 
@@ -36,7 +36,10 @@ using Outcome = std::variant<T, Failure>;
 class OperatorClient {
  public:
   virtual ~OperatorClient() = default;
-  struct Reply { unsigned status = 0; std::string body; };
+  struct Reply {
+    unsigned status = 0;
+    std::string body;
+  };
   virtual Result<Reply> Call(const std::string& method, const std::string& path, const std::string& body) = 0;
 };
 

@@ -24,12 +24,14 @@ bool Unsafe(std::string_view character) {
   if (character.size() == 2) return at(0) == 0xC2 && at(1) < 0xA0;  // U+0080 to U+009F
   if (character.size() != 3 || at(0) != 0xE2) return false;
   const unsigned last = at(2);
-  return (at(1) == 0x80 && ((last >= 0x8B && last <= 0x8F) || (last >= 0xA8 && last <= 0xAE))) ||  // U+200B-200F, 2028-202E
-         (at(1) == 0x81 && last >= 0xA0 && last <= 0xAF);                                          // U+2060-206F
+  return (at(1) == 0x80 &&
+          ((last >= 0x8B && last <= 0x8F) || (last >= 0xA8 && last <= 0xAE))) ||  // U+200B-200F, 2028-202E
+         (at(1) == 0x81 && last >= 0xA0 && last <= 0xAF);                         // U+2060-206F
 }
 
 std::size_t Width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0) != 0x80; }));
 }
 
 }  // namespace
@@ -51,7 +53,8 @@ std::string TimeText(std::int64_t seconds) {
   const auto time = static_cast<std::time_t>(seconds);
   std::tm parts{};
   std::array<char, 32> text{};
-  if (gmtime_r(&time, &parts) == nullptr || std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts) == 0) return std::to_string(seconds);
+  if (gmtime_r(&time, &parts) == nullptr || std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &parts) == 0)
+    return std::to_string(seconds);
   return text.data();
 }
 

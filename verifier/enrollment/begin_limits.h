@@ -18,9 +18,9 @@
 namespace assay::enrollment {
 
 struct BeginLimitRules {
-  std::uint32_t per_source = 10;   // a minute
-  std::uint32_t per_ek = 20;       // a minute: more than a source's, so one source can't lock another's EK out
-  std::uint32_t global = 600;      // a minute
+  std::uint32_t per_source = 10;  // a minute
+  std::uint32_t per_ek = 20;      // a minute: more than a source's, so one source can't lock another's EK out
+  std::uint32_t global = 600;     // a minute
 };
 
 enum class Admission : std::uint8_t { kAdmitted, kSourceLimit, kEkLimit, kGlobalLimit };
@@ -44,14 +44,18 @@ class BeginLimits {
 
  private:
   static constexpr std::size_t kRows = 4, kColumns = 4096;
-  struct Window { std::array<std::array<std::uint16_t, kColumns>, kRows> counts{}; };
+  struct Window {
+    std::array<std::array<std::uint16_t, kColumns>, kRows> counts{};
+  };
   using Slots = std::array<std::size_t, kRows>;
   // Two windows of one minute each: the estimate weighs the previous one by what still overlaps.
   struct Sketch {
     std::unique_ptr<Window> current = std::make_unique<Window>();
     std::unique_ptr<Window> previous = std::make_unique<Window>();
   };
-  struct Totals { std::uint64_t current = 0, previous = 0; };
+  struct Totals {
+    std::uint64_t current = 0, previous = 0;
+  };
 
   void Advance(std::int64_t now);
   Slots SlotsOf(Bytes key) const;

@@ -12,23 +12,26 @@ namespace assay::enrollment {
 namespace {
 
 constexpr std::string_view kHostUri = "urn:assay:host:";
-constexpr long kVersion3 = 2;               // RFC 5280 section 4.1.2.1
+constexpr long kVersion3 = 2;  // RFC 5280 section 4.1.2.1
 constexpr std::size_t kSerialBytes = 16;
-constexpr std::int64_t kBackdate = 60;      // seconds: an endpoint's clock may be a little slow
+constexpr std::int64_t kBackdate = 60;  // seconds: an endpoint's clock may be a little slow
 
 using BigNum = Handle<BIGNUM, BN_free>;
 using ExtensionHandle = Handle<X509_EXTENSION, X509_EXTENSION_free>;
 using TimeHandle = Handle<ASN1_TIME, ASN1_TIME_free>;
 using NamesHandle = Handle<GENERAL_NAMES, GENERAL_NAMES_free>;
 
-Error CryptoError(std::string_view what) { return MakeError(Code::kCrypto, std::string(what) + " (" + OpenSslErrorText() + ")"); }
+Error CryptoError(std::string_view what) {
+  return MakeError(Code::kCrypto, std::string(what) + " (" + OpenSslErrorText() + ")");
+}
 
 // 128 random bits, positive (RFC 5280 section 4.1.2.2): a zero byte in front keeps the sign off.
 Status SetSerial(X509* certificate) {
   auto bytes = RandomArray<kSerialBytes + 1>();
   bytes[0] = 0;
   const BigNum number{BN_bin2bn(bytes.data(), static_cast<int>(bytes.size()), nullptr)};
-  if (!number || BN_is_zero(number.get()) || BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) == nullptr) {
+  if (!number || BN_is_zero(number.get()) ||
+      BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) == nullptr) {
     return CryptoError("serial number");
   }
   return Ok();
@@ -37,7 +40,8 @@ Status SetSerial(X509* certificate) {
 Status SetTimes(X509* certificate, std::int64_t from, std::int64_t to) {
   const TimeHandle before{ASN1_TIME_set(nullptr, from)};
   const TimeHandle after{ASN1_TIME_set(nullptr, to)};
-  if (!before || !after || X509_set1_notBefore(certificate, before.get()) != 1 || X509_set1_notAfter(certificate, after.get()) != 1) {
+  if (!before || !after || X509_set1_notBefore(certificate, before.get()) != 1 ||
+      X509_set1_notAfter(certificate, after.get()) != 1) {
     return CryptoError("validity");
   }
   return Ok();
@@ -54,7 +58,8 @@ Status AddExtension(X509* certificate, X509* issuer, int nid, const std::string&
 
 Status SetName(X509* certificate, std::string_view common_name) {
   X509_NAME* name = X509_get_subject_name(certificate);
-  if (X509_NAME_add_entry_by_NID(name, NID_commonName, MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(common_name.data()),
+  if (X509_NAME_add_entry_by_NID(name, NID_commonName, MBSTRING_UTF8,
+                                 reinterpret_cast<const unsigned char*>(common_name.data()),
                                  static_cast<int>(common_name.size()), -1, 0) != 1) {
     return CryptoError("subject name");
   }
@@ -68,12 +73,16 @@ Status SignWith(X509* certificate, const PrivateKey& key) {
 
 // The host id in the one URI that the subject alternative name may hold.
 Result<Digest> HostOf(const X509* certificate) {
-  const NamesHandle names{static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr))};
-  if (!names || sk_GENERAL_NAME_num(names.get()) != 1) return MakeError(Code::kMalformed, "not exactly one subject alternative name");
+  const NamesHandle names{
+      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr))};
+  if (!names || sk_GENERAL_NAME_num(names.get()) != 1)
+    return MakeError(Code::kMalformed, "not exactly one subject alternative name");
   int type = 0;
-  const auto* value = static_cast<const ASN1_STRING*>(GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names.get(), 0), &type));
+  const auto* value =
+      static_cast<const ASN1_STRING*>(GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names.get(), 0), &type));
   if (type != GEN_URI) return MakeError(Code::kMalformed, "the subject alternative name is no URI");
-  const std::string_view uri(reinterpret_cast<const char*>(ASN1_STRING_get0_data(value)), static_cast<std::size_t>(ASN1_STRING_length(value)));
+  const std::string_view uri(reinterpret_cast<const char*>(ASN1_STRING_get0_data(value)),
+                             static_cast<std::size_t>(ASN1_STRING_length(value)));
   if (!uri.starts_with(kHostUri)) return MakeError(Code::kMalformed, "the URI names no host");
   ASSAY_TRY(const Buffer id, FromHex(uri.substr(kHostUri.size())));
   return ToDigest(id);
@@ -87,7 +96,8 @@ Result<std::int64_t> Seconds(const ASN1_TIME* time) {
 
 Result<X509Handle> NewCertificate(const PublicKey& subject_key) {
   X509Handle certificate{X509_new()};
-  if (!certificate || X509_set_version(certificate.get(), kVersion3) != 1 || X509_set_pubkey(certificate.get(), subject_key.get()) != 1) {
+  if (!certificate || X509_set_version(certificate.get(), kVersion3) != 1 ||
+      X509_set_pubkey(certificate.get(), subject_key.get()) != 1) {
     return CryptoError("certificate");
   }
   ASSAY_CHECK_OK(SetSerial(certificate.get()));
@@ -116,22 +126,26 @@ Result<EnrollmentCa> EnrollmentCa::Create(std::string_view common_name, std::int
 Result<EnrollmentCa> EnrollmentCa::Load(std::string_view certificate_pem, std::string_view key_pem) {
   const BioHandle bio{BIO_new_mem_buf(certificate_pem.data(), static_cast<int>(certificate_pem.size()))};
   X509Handle certificate{bio ? PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr) : nullptr};
-  if (!certificate) return MakeError(Code::kConfig, "the enrollment CA's certificate does not parse (" + OpenSslErrorText() + ")");
+  if (!certificate)
+    return MakeError(Code::kConfig, "the enrollment CA's certificate does not parse (" + OpenSslErrorText() + ")");
   ASSAY_TRY(PrivateKey key, PrivateKey::FromPem(key_pem));
   if (key.type() != KeyType::kP256) return MakeError(Code::kConfig, "the enrollment CA's key must be P-256");
   if (X509_check_private_key(certificate.get(), key.get()) != 1) {
     (void)OpenSslErrorText();
     return MakeError(Code::kConfig, "the enrollment CA's certificate belongs to another key");
   }
-  if (X509_check_ca(certificate.get()) != 1) return MakeError(Code::kConfig, "the enrollment CA's certificate is not a CA certificate");
+  if (X509_check_ca(certificate.get()) != 1)
+    return MakeError(Code::kConfig, "the enrollment CA's certificate is not a CA certificate");
   return EnrollmentCa(std::move(certificate), std::move(key));
 }
 
 Result<Buffer> EnrollmentCa::Issue(const AikCertificateRequest& request) const {
   const KeyType type = request.aik->type();
-  if (type != KeyType::kRsa2048 && type != KeyType::kP256) return MakeError(Code::kUnsupported, "AIK certificates are issued for RSA-2048 and P-256");
+  if (type != KeyType::kRsa2048 && type != KeyType::kP256)
+    return MakeError(Code::kUnsupported, "AIK certificates are issued for RSA-2048 and P-256");
   ASSAY_TRY(const std::int64_t ca_end, NotAfter(certificate_.get()));
-  if (ca_end <= request.now) return MakeError(Code::kConfig, "the enrollment CA's certificate has expired: give the verifier a new one");
+  if (ca_end <= request.now)
+    return MakeError(Code::kConfig, "the enrollment CA's certificate has expired: give the verifier a new one");
   ASSAY_TRY(X509Handle certificate, NewCertificate(*request.aik));
   X509* const raw = certificate.get();
   X509* const issuer = certificate_.get();
@@ -149,7 +163,9 @@ Result<Buffer> EnrollmentCa::Issue(const AikCertificateRequest& request) const {
 }
 
 AikCertificateVerdict EnrollmentCa::Check(Bytes der, std::int64_t now) const {
-  const auto refuse = [](AikCertificateOutcome outcome, std::string detail) { return AikCertificateVerdict{outcome, std::move(detail), {}, {}, 0}; };
+  const auto refuse = [](AikCertificateOutcome outcome, std::string detail) {
+    return AikCertificateVerdict{outcome, std::move(detail), {}, {}, 0};
+  };
   const Result<X509Handle> parsed = ParseCertificate(der);
   if (!parsed.ok()) return refuse(AikCertificateOutcome::kMalformed, parsed.error().detail);
   X509* const certificate = parsed->get();
@@ -159,7 +175,8 @@ AikCertificateVerdict EnrollmentCa::Check(Bytes der, std::int64_t now) const {
     (void)OpenSslErrorText();
     return refuse(AikCertificateOutcome::kForeign, "the certificate was not issued by this CA");
   }
-  if ((X509_get_extension_flags(certificate) & EXFLAG_CA) != 0 || PurposeOf(certificate, kOidAikCertificate) != KeyPurpose::kAllowed) {
+  if ((X509_get_extension_flags(certificate) & EXFLAG_CA) != 0 ||
+      PurposeOf(certificate, kOidAikCertificate) != KeyPurpose::kAllowed) {
     return refuse(AikCertificateOutcome::kNotForAik, "the certificate is not for an attestation key");
   }
   const Result<Digest> host = HostOf(certificate);
@@ -170,7 +187,8 @@ AikCertificateVerdict EnrollmentCa::Check(Bytes der, std::int64_t now) const {
   const Result<std::int64_t> from = Seconds(X509_get0_notBefore(certificate));
   const Result<std::int64_t> to = NotAfter(certificate);
   if (!from.ok() || !to.ok()) return refuse(AikCertificateOutcome::kMalformed, "the certificate's times do not parse");
-  if (now < *from) return refuse(AikCertificateOutcome::kNotYetValid, "the certificate begins at " + std::to_string(*from));
+  if (now < *from)
+    return refuse(AikCertificateOutcome::kNotYetValid, "the certificate begins at " + std::to_string(*from));
   if (now >= *to) return refuse(AikCertificateOutcome::kExpired, "the certificate ended at " + std::to_string(*to));
   return {AikCertificateOutcome::kValid, {}, *host, aik->SpkiDigest(), *to};
 }

@@ -15,17 +15,17 @@
 namespace assay::enrollment {
 
 struct AikCertificateRequest {
-  const PublicKey* aik = nullptr;   // RSA-2048 or P-256
+  const PublicKey* aik = nullptr;  // RSA-2048 or P-256
   Digest host_id{};
-  std::int64_t now = 0;             // seconds since the epoch
-  std::int64_t lifetime = 86400;    // seconds
+  std::int64_t now = 0;           // seconds since the epoch
+  std::int64_t lifetime = 86400;  // seconds
 };
 
 enum class AikCertificateOutcome : std::uint8_t { kValid, kMalformed, kForeign, kExpired, kNotYetValid, kNotForAik };
 struct AikCertificateVerdict {
   AikCertificateOutcome outcome = AikCertificateOutcome::kMalformed;
   std::string detail;
-  Digest host_id{};        // kValid only, as all below
+  Digest host_id{};  // kValid only, as all below
   Digest attester{};
   std::int64_t not_after = 0;
 };

@@ -23,7 +23,9 @@ Result<EnrollmentCa> EnrollmentCa::LoadOrCreate(const std::string& directory, st
   if (!certificate.ok() && certificate.error().code != Code::kNotFound) return certificate.error();
   if (!key.ok() && key.error().code != Code::kNotFound) return key.error();
   if (certificate.ok() || key.ok()) {
-    return MakeError(Code::kConfig, directory + ": one of enroll_ca.pem and enroll_ca.key is missing: restore it from the backup, or remove both to begin anew");
+    return MakeError(Code::kConfig, directory +
+                                        ": one of enroll_ca.pem and enroll_ca.key is missing: restore it from the "
+                                        "backup, or remove both to begin anew");
   }
   ASSAY_TRY(EnrollmentCa ca, Create("assay enrollment CA", now, kCaLifetime));
   ASSAY_CHECK_OK(config::CreateFile(key_path, ca.KeyPem().view(), 0600));

@@ -37,19 +37,23 @@ Result<std::vector<X509Handle>> ReadPem(std::string_view pem, std::string_view w
   while (true) {
     X509Handle certificate{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)};
     if (!certificate) break;
-    if (out.size() == kMaxBundle) return MakeError(Code::kLimit, std::string(what) + ": over " + std::to_string(kMaxBundle) + " certificates");
+    if (out.size() == kMaxBundle)
+      return MakeError(Code::kLimit, std::string(what) + ": over " + std::to_string(kMaxBundle) + " certificates");
     out.push_back(std::move(certificate));
   }
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   const std::string text = OpenSslErrorText();
-  if (!at_end) return MakeError(Code::kConfig, std::string(what) + ": certificate " + std::to_string(out.size() + 1) + " does not parse (" + text + ")");
+  if (!at_end)
+    return MakeError(Code::kConfig, std::string(what) + ": certificate " + std::to_string(out.size() + 1) +
+                                        " does not parse (" + text + ")");
   return out;
 }
 
 }  // namespace
 
 Result<Bytes> TrimEkCertificate(Bytes raw) {
-  if (raw.size() > limits::kCertificate) return MakeError(Code::kLimit, "an EK certificate is over " + std::to_string(limits::kCertificate) + " bytes");
+  if (raw.size() > limits::kCertificate)
+    return MakeError(Code::kLimit, "an EK certificate is over " + std::to_string(limits::kCertificate) + " bytes");
   Bytes rest = raw;
   Reader head(raw);
   if (head.U16Be() == kStoredCertificate) {
@@ -79,18 +83,22 @@ Result<PublicKey> CertificateKey(const X509* certificate) {
   const ASN1_OBJECT* oid = nullptr;
   const unsigned char* bits = nullptr;
   int size = 0;
-  if (X509_PUBKEY_get0_param(nullptr, &bits, &size, &algorithm, X509_get_X509_PUBKEY(certificate)) != 1) return MakeError(Code::kMalformed, "the certificate holds no key");
+  if (X509_PUBKEY_get0_param(nullptr, &bits, &size, &algorithm, X509_get_X509_PUBKEY(certificate)) != 1)
+    return MakeError(Code::kMalformed, "the certificate holds no key");
   X509_ALGOR_get0(&oid, nullptr, nullptr, algorithm);
   // RFC 4055 section 4.1: with RSAES-OAEP the key itself is an RSAPublicKey as with rsaEncryption.
-  EvpPkey key{OBJ_obj2nid(oid) == NID_rsaesOaep ? d2i_PublicKey(EVP_PKEY_RSA, nullptr, &bits, size) : X509_get_pubkey(const_cast<X509*>(certificate))};
-  if (!key) return MakeError(Code::kUnsupported, "the certificate's key is of no known kind (" + OpenSslErrorText() + ")");
+  EvpPkey key{OBJ_obj2nid(oid) == NID_rsaesOaep ? d2i_PublicKey(EVP_PKEY_RSA, nullptr, &bits, size)
+                                                : X509_get_pubkey(const_cast<X509*>(certificate))};
+  if (!key)
+    return MakeError(Code::kUnsupported, "the certificate's key is of no known kind (" + OpenSslErrorText() + ")");
   return PublicKey::FromEvp(std::move(key));
 }
 
 Result<TrustBundle> TrustBundle::FromPem(std::string_view roots, std::string_view intermediates) {
   ASSAY_TRY(const std::vector<X509Handle> anchors, ReadPem(roots, "EK roots"));
   ASSAY_TRY(std::vector<X509Handle> extra, ReadPem(intermediates, "EK intermediates"));
-  if (anchors.empty()) return MakeError(Code::kConfig, "EK roots: no certificate in the bundle; give the manufacturers' roots in PEM");
+  if (anchors.empty())
+    return MakeError(Code::kConfig, "EK roots: no certificate in the bundle; give the manufacturers' roots in PEM");
   X509StoreHandle store{X509_STORE_new()};
   X509StackHandle path{sk_X509_new_null()};
   if (!store || !path) return MakeError(Code::kCrypto, OpenSslErrorText());

@@ -37,7 +37,7 @@ class TrustBundle {
   std::size_t roots() const noexcept { return roots_; }
   std::size_t intermediates() const noexcept { return static_cast<std::size_t>(sk_X509_num(path_.get())); }
   X509_STORE* store() const noexcept { return store_.get(); }
-  const STACK_OF(X509)* path() const noexcept { return path_.get(); }
+  const STACK_OF(X509) * path() const noexcept { return path_.get(); }
 
  private:
   TrustBundle(X509StoreHandle store, X509StackHandle path, std::size_t roots)
@@ -49,34 +49,45 @@ class TrustBundle {
 
 // From PEM files, or directories of *.pem and *.crt. Owners of the result: the policy in force and the requests that
 // began under it.
-Result<std::shared_ptr<const TrustBundle>> LoadTrustBundle(const std::vector<std::string>& roots, const std::vector<std::string>& intermediates);
+Result<std::shared_ptr<const TrustBundle>> LoadTrustBundle(const std::vector<std::string>& roots,
+                                                           const std::vector<std::string>& intermediates);
 
 struct EkChainRules {
-  bool allow_expired_leaf = true;   // manufacturers end EK certificates while the TPM lives on
-  bool allow_sha1 = false;          // signatures by SHA-1, as some intermediates before 2016 have
+  bool allow_expired_leaf = true;  // manufacturers end EK certificates while the TPM lives on
+  bool allow_sha1 = false;         // signatures by SHA-1, as some intermediates before 2016 have
 };
 
 struct EkChainInput {
   Bytes certificate;                      // as read from NV
   std::span<const Buffer> intermediates;  // from the endpoint, DER each
   tpm::EkKind kind = tpm::EkKind::kRsa2048Low;
-  const PublicKey* ek = nullptr;          // of the EK public area that the endpoint sent
+  const PublicKey* ek = nullptr;  // of the EK public area that the endpoint sent
   const TrustBundle* bundle = nullptr;
   EkChainRules rules{};
-  std::int64_t now = 0;                   // seconds since the epoch
+  std::int64_t now = 0;  // seconds since the epoch
 };
 
 enum class EkChainOutcome : std::uint8_t {
-  kTrusted, kMalformed, kUnsupportedKey, kWrongKeyType, kKeyMismatch, kNotForEk, kLeafIsCa, kExpired, kNoPath, kBadPath,
+  kTrusted,
+  kMalformed,
+  kUnsupportedKey,
+  kWrongKeyType,
+  kKeyMismatch,
+  kNotForEk,
+  kLeafIsCa,
+  kExpired,
+  kNoPath,
+  kBadPath,
   kWeakSignature,
 };
-std::string_view EkChainCode(EkChainOutcome outcome) noexcept;  // stable: "ek_certificate_malformed", "ek_chain_untrusted", ...
+std::string_view EkChainCode(
+    EkChainOutcome outcome) noexcept;  // stable: "ek_certificate_malformed", "ek_chain_untrusted", ...
 
 struct EkChainVerdict {
   EkChainOutcome outcome = EkChainOutcome::kNoPath;
-  std::string detail;         // a sentence with the values
-  std::string anchor;         // the root's subject when trusted
-  Digest certificate{};       // SHA-256 of the certificate's DER when it parsed
+  std::string detail;    // a sentence with the values
+  std::string anchor;    // the root's subject when trusted
+  Digest certificate{};  // SHA-256 of the certificate's DER when it parsed
 };
 
 // The whole judgement; no other function of the tree says that an EK certificate is good.

@@ -9,7 +9,7 @@
 
 namespace assay::enrollment {
 
-std::string DrawEnrollmentToken();                     // "aet_" and 32 random bytes in base64url
-Digest EnrollmentTokenHash(std::string_view token);    // SHA-256("assay/enrollment-token/1" | token)
+std::string DrawEnrollmentToken();                   // "aet_" and 32 random bytes in base64url
+Digest EnrollmentTokenHash(std::string_view token);  // SHA-256("assay/enrollment-token/1" | token)
 
 }  // namespace assay::enrollment

@@ -35,7 +35,8 @@ CanonicalOutcome CheckCanonicalProof(const CanonicalProof& proof) {
   const CanonicalOutcome signed_by_aik = CheckSigned(proof);
   if (signed_by_aik != CanonicalOutcome::kProved) return signed_by_aik;
   const Result<tpm::Attest> attest = tpm::DecodeAttest(proof.attest);
-  if (!attest.ok()) return attest.error().code == Code::kUnsupported ? CanonicalOutcome::kWrongType : CanonicalOutcome::kMalformed;
+  if (!attest.ok())
+    return attest.error().code == Code::kUnsupported ? CanonicalOutcome::kWrongType : CanonicalOutcome::kMalformed;
   // Step 2: made inside a TPM, as a statement about a creation (Part 1, section 31.1.2).
   if (attest->magic != tpm::kGenerated) return CanonicalOutcome::kBadMagic;
   if (attest->type != static_cast<std::uint16_t>(tpm::AttestType::kCreation)) return CanonicalOutcome::kWrongType;

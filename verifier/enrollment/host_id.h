@@ -21,14 +21,22 @@ Result<Buffer> CanonicalEkName(const PublicKey& ek);
 // TPM2_CertifyCreation of the canonical EK by the AIK: this TPM made the object with that Name from that template, so
 // a key of another template (high range, or an imported one) has no such statement.
 struct CanonicalProof {
-  Bytes attest;                     // TPMS_ATTEST
-  Bytes signature;                  // TPMT_SIGNATURE
+  Bytes attest;     // TPMS_ATTEST
+  Bytes signature;  // TPMT_SIGNATURE
   const PublicKey* aik = nullptr;
   SignatureScheme scheme = SignatureScheme::kRsaSsaSha256;  // of the AIK's record, not of the signature
-  Bytes qualifying;                 // drawn by the verifier
-  Bytes canonical_name;             // CanonicalEkName
+  Bytes qualifying;                                         // drawn by the verifier
+  Bytes canonical_name;                                     // CanonicalEkName
 };
-enum class CanonicalOutcome : std::uint8_t { kProved, kMalformed, kBadSignature, kBadMagic, kWrongType, kWrongQualifying, kOtherObject };
+enum class CanonicalOutcome : std::uint8_t {
+  kProved,
+  kMalformed,
+  kBadSignature,
+  kBadMagic,
+  kWrongType,
+  kWrongQualifying,
+  kOtherObject
+};
 std::string_view CanonicalCode(CanonicalOutcome outcome) noexcept;  // stable, "canonical_..."
 CanonicalOutcome CheckCanonicalProof(const CanonicalProof& proof);
 

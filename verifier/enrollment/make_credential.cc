@@ -46,7 +46,9 @@ Suite SuiteOf(tpm::EkKind kind) {
   return {KeyType::kP384, EVP_sha384(), 48, EVP_aes_256_cfb128(), 32};
 }
 
-Error CryptoError(std::string_view what) { return MakeError(Code::kCrypto, std::string(what) + " (" + OpenSslErrorText() + ")"); }
+Error CryptoError(std::string_view what) {
+  return MakeError(Code::kCrypto, std::string(what) + " (" + OpenSslErrorText() + ")");
+}
 
 // Our own HMAC for SHA-256, which nearly every EK uses: the one-shot HMAC of OpenSSL 3 fetches its algorithms each time.
 void Mac(const Suite& suite, Bytes key, std::initializer_list<Bytes> parts, MutableBytes out) {
@@ -54,7 +56,10 @@ void Mac(const Suite& suite, Bytes key, std::initializer_list<Bytes> parts, Muta
   Buffer joined;
   for (const Bytes part : parts) joined.insert(joined.end(), part.begin(), part.end());
   unsigned length = 0;
-  if (HMAC(suite.hash, key.data(), static_cast<int>(key.size()), joined.data(), joined.size(), out.data(), &length) == nullptr || length != suite.digest) std::abort();
+  if (HMAC(suite.hash, key.data(), static_cast<int>(key.size()), joined.data(), joined.size(), out.data(), &length) ==
+          nullptr ||
+      length != suite.digest)
+    std::abort();
 }
 
 // KDFa (Part 1, section 11.4.10.2) for one block of output: enough for every key here.
@@ -82,15 +87,20 @@ Secret Kdfe(const Suite& suite, Bytes z, std::string_view label, Bytes party_u, 
   static constexpr std::array<std::uint8_t, 4> kCounter = {0, 0, 0, 1};
   Secret out(suite.digest);
   const EvpMdCtx ctx{EVP_MD_CTX_new()};
-  if (!ctx || EVP_DigestInit_ex(ctx.get(), suite.hash, nullptr) != 1 || EVP_DigestUpdate(ctx.get(), kCounter.data(), kCounter.size()) != 1 ||
-      EVP_DigestUpdate(ctx.get(), z.data(), z.size()) != 1 || EVP_DigestUpdate(ctx.get(), rest.buffer().data(), rest.size()) != 1 ||
+  if (!ctx || EVP_DigestInit_ex(ctx.get(), suite.hash, nullptr) != 1 ||
+      EVP_DigestUpdate(ctx.get(), kCounter.data(), kCounter.size()) != 1 ||
+      EVP_DigestUpdate(ctx.get(), z.data(), z.size()) != 1 ||
+      EVP_DigestUpdate(ctx.get(), rest.buffer().data(), rest.size()) != 1 ||
       EVP_DigestFinal_ex(ctx.get(), out.fill().data(), nullptr) != 1) {
     std::abort();
   }
   return out;
 }
 
-struct Seed { Secret seed; Buffer encrypted; };  // encrypted: what a TPM2B_ENCRYPTED_SECRET holds
+struct Seed {
+  Secret seed;
+  Buffer encrypted;
+};  // encrypted: what a TPM2B_ENCRYPTED_SECRET holds
 
 // Annex B.10.4: OAEP with the name algorithm and the label, its terminating zero included.
 Result<Seed> RsaSeed(const Suite& suite, const PublicKey& ek) {
@@ -109,7 +119,8 @@ Result<Seed> RsaSeed(const Suite& suite, const PublicKey& ek) {
   if (!ctx || EVP_PKEY_encrypt_init_ex(ctx.get(), parameters.data()) != 1) return CryptoError("OAEP");
   Buffer encrypted(static_cast<std::size_t>(EVP_PKEY_get_size(ek.get())));
   std::size_t size = encrypted.size();
-  if (EVP_PKEY_encrypt(ctx.get(), encrypted.data(), &size, seed.view().data(), seed.view().size()) != 1) return CryptoError("OAEP");
+  if (EVP_PKEY_encrypt(ctx.get(), encrypted.data(), &size, seed.view().data(), seed.view().size()) != 1)
+    return CryptoError("OAEP");
   encrypted.resize(size);
   return Seed{std::move(seed), std::move(encrypted)};
 }
@@ -150,7 +161,8 @@ Result<Buffer> EncryptCfb(const Suite& suite, Bytes key, Bytes plain) {
 Result<MadeCredential> MakeCredential(tpm::EkKind kind, const PublicKey& ek, Bytes name, Bytes secret) {
   const Suite suite = SuiteOf(kind);
   if (ek.type() != suite.key) return MakeError(Code::kUnsupported, "the EK's key does not fit its kind");
-  if (secret.size() > suite.digest) return MakeError(Code::kLimit, "a credential's secret is longer than the EK's digest");
+  if (secret.size() > suite.digest)
+    return MakeError(Code::kLimit, "a credential's secret is longer than the EK's digest");
   ASSAY_TRY(const Seed seed, suite.key == KeyType::kRsa2048 ? RsaSeed(suite, ek) : EccSeed(suite, ek));
   // Section 24.4: the secret as TPM2B_DIGEST, encrypted; then a MAC over it and the Name.
   Secret plain(2 + secret.size());

@@ -11,8 +11,8 @@
 namespace assay::enrollment {
 
 struct MadeCredential {
-  Buffer credential_blob;    // TPM2B_ID_OBJECT
-  Buffer encrypted_secret;   // TPM2B_ENCRYPTED_SECRET
+  Buffer credential_blob;   // TPM2B_ID_OBJECT
+  Buffer encrypted_secret;  // TPM2B_ENCRYPTED_SECRET
 };
 
 // `secret`: at most as long as the digest of the EK's name algorithm. kUnsupported when the key does not fit the kind.

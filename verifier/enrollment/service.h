@@ -26,20 +26,22 @@ namespace assay::enrollment {
 
 // What the policy file says of enrollment, with the bundle of roots it names.
 struct EnrollmentPolicy {
-  bool require_token = true;                 // false: open enrollment
-  bool allow_ek_key = false;                 // a bare EK without certificate; never affirming, always weak
-  std::vector<tpm::EkKind> other_kinds;      // allowed beside the canonical RSA-2048 low-range EK; always weak
-  std::vector<SignatureScheme> aik_schemes = {SignatureScheme::kRsaSsaSha256, SignatureScheme::kRsaPssSha256, SignatureScheme::kEcdsaP256Sha256};
-  bool require_canonical_proof = false;      // true: an enrollment that would be weak is refused
+  bool require_token = true;             // false: open enrollment
+  bool allow_ek_key = false;             // a bare EK without certificate; never affirming, always weak
+  std::vector<tpm::EkKind> other_kinds;  // allowed beside the canonical RSA-2048 low-range EK; always weak
+  std::vector<SignatureScheme> aik_schemes = {SignatureScheme::kRsaSsaSha256, SignatureScheme::kRsaPssSha256,
+                                              SignatureScheme::kEcdsaP256Sha256};
+  bool require_canonical_proof = false;  // true: an enrollment that would be weak is refused
   EkChainRules chain;
-  std::int64_t certificate_lifetime = 86400; // seconds
+  std::int64_t certificate_lifetime = 86400;  // seconds
   // Owners: the policy in force and the requests that began under it.
   std::shared_ptr<const TrustBundle> bundle;
 };
 
 // Out of the policy file: loads the roots that it names. Fails as LoadTrustBundle does; without roots only where the
 // policy allows bare EKs.
-Result<std::shared_ptr<const EnrollmentPolicy>> EnrollmentPolicyOf(const config::Policy& policy, std::int64_t certificate_lifetime);
+Result<std::shared_ptr<const EnrollmentPolicy>> EnrollmentPolicyOf(const config::Policy& policy,
+                                                                   std::int64_t certificate_lifetime);
 
 // What the audit record of an enrollment says. Digests are of keys and tokens, never the secrets themselves.
 struct EnrollmentRecord {
@@ -48,13 +50,13 @@ struct EnrollmentRecord {
   Digest host_id{};
   Digest attester{};
   store::EkClass ek_class = store::EkClass::kChain;
-  std::optional<tpm::EkKind> ek_kind;        // not known at a renewal
+  std::optional<tpm::EkKind> ek_kind;  // not known at a renewal
   bool weak_device_id = false;
   std::string label;
-  std::string anchor;                        // the manufacturer's root, empty for ek-key
+  std::string anchor;  // the manufacturer's root, empty for ek-key
   std::optional<Digest> token_hash;
-  std::uint64_t previous_generation = 0;     // 0: a new host
-  std::int64_t not_after = 0;                // of the AIK certificate, seconds since the epoch
+  std::uint64_t previous_generation = 0;  // 0: a new host
+  std::int64_t not_after = 0;             // of the AIK certificate, seconds since the epoch
 };
 std::string_view ActionName(EnrollmentRecord::Action action) noexcept;  // "enroll", "re-enroll", "rotate", "renew"
 
@@ -62,7 +64,7 @@ std::string_view ActionName(EnrollmentRecord::Action action) noexcept;  // "enro
 struct Pending {
   store::HostRow host;
   store::AikRow aik;
-  EnrollResult result;                       // its generation is set by Commit
+  EnrollResult result;  // its generation is set by Commit
   std::optional<Digest> token_hash;
   EnrollmentRecord record;
 };
@@ -97,9 +99,11 @@ class EnrollmentService {
   struct BegunKeys;
   Result<std::optional<ErrorReply>> CheckToken(const std::optional<Digest>& token) const;
   std::optional<ErrorReply> CheckPolicyOf(const EnrollBegin& message, const EnrollmentPolicy& policy) const;
-  Result<std::variant<BegunKeys, ErrorReply>> CheckKeys(const EnrollBegin& message, const EnrollmentPolicy& policy) const;
+  Result<std::variant<BegunKeys, ErrorReply>> CheckKeys(const EnrollBegin& message,
+                                                        const EnrollmentPolicy& policy) const;
   Result<EnrollChallenge> MakeChallenge(const EnrollBegin& message, const BegunKeys& keys) const;
-  Result<std::optional<ErrorReply>> CheckStored(const store::AikRow& aik, const std::optional<store::HostRow>& known) const;
+  Result<std::optional<ErrorReply>> CheckStored(const store::AikRow& aik,
+                                                const std::optional<store::HostRow>& known) const;
   Result<Pending> MakePending(const TicketContent& ticket, const PublicKey& aik, store::AikRow row, bool weak) const;
   std::int64_t NowSeconds() const { return deps_.clock_ms() / 1000; }
 

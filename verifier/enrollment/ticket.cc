@@ -27,7 +27,9 @@ constexpr std::uint8_t kLastEkClass = static_cast<std::uint8_t>(store::EkClass::
 
 using CipherCtx = Handle<EVP_CIPHER_CTX, EVP_CIPHER_CTX_free>;
 
-struct Sealed { Bytes head, nonce, body, tag; };
+struct Sealed {
+  Bytes head, nonce, body, tag;
+};
 
 Result<Buffer> Encrypt(Bytes key, Bytes head, Bytes nonce, Bytes plain) {
   const CipherCtx ctx{EVP_CIPHER_CTX_new()};
@@ -65,20 +67,31 @@ std::optional<Buffer> Decrypt(Bytes key, const Sealed& sealed) {
 Buffer EncodeTicketContent(const TicketContent& content) {
   CborWriter out(768);
   out.Map(12);
-  out.Uint(1); out.Uint(static_cast<std::uint64_t>(content.expires_ms));
-  out.Uint(2); out.ByteString(content.aik_public);
-  out.Uint(3); out.Uint(static_cast<std::uint8_t>(content.ek_kind));
-  out.Uint(4); out.Uint(static_cast<std::uint8_t>(content.ek_class));
-  out.Uint(5); out.ByteString(content.ek_spki);
-  out.Uint(6); out.ByteString(content.host_id);
-  out.Uint(7); out.ByteString(content.secret);
-  out.Uint(8); out.ByteString(content.qualifying);
-  out.Uint(9); out.ByteString(content.canonical_name);
-  out.Uint(10); out.TextString(content.label);
+  out.Uint(1);
+  out.Uint(static_cast<std::uint64_t>(content.expires_ms));
+  out.Uint(2);
+  out.ByteString(content.aik_public);
+  out.Uint(3);
+  out.Uint(static_cast<std::uint8_t>(content.ek_kind));
+  out.Uint(4);
+  out.Uint(static_cast<std::uint8_t>(content.ek_class));
+  out.Uint(5);
+  out.ByteString(content.ek_spki);
+  out.Uint(6);
+  out.ByteString(content.host_id);
+  out.Uint(7);
+  out.ByteString(content.secret);
+  out.Uint(8);
+  out.ByteString(content.qualifying);
+  out.Uint(9);
+  out.ByteString(content.canonical_name);
+  out.Uint(10);
+  out.TextString(content.label);
   out.Uint(11);
   if (content.token) out.ByteString(*content.token);
   else out.Null();
-  out.Uint(12); out.TextString(content.anchor);
+  out.Uint(12);
+  out.TextString(content.anchor);
   return std::move(out).Take();
 }
 
@@ -86,19 +99,30 @@ Result<TicketContent> DecodeTicketContent(Bytes encoded) {
   CborReader in(encoded);
   TicketContent out;
   in.ExpectMap(12);
-  in.ExpectKey(1); out.expires_ms = static_cast<std::int64_t>(in.Uint(INT64_MAX));
-  in.ExpectKey(2); out.aik_public = ToBuffer(in.ByteString(limits::kPublicArea));
-  in.ExpectKey(3); out.ek_kind = static_cast<tpm::EkKind>(in.Uint(kLastEkKind));
-  in.ExpectKey(4); out.ek_class = static_cast<store::EkClass>(in.Uint(kLastEkClass));
-  in.ExpectKey(5); out.ek_spki = in.Digest32();
-  in.ExpectKey(6); out.host_id = in.Digest32();
-  in.ExpectKey(7); out.secret = in.Digest32();
-  in.ExpectKey(8); out.qualifying = in.Digest32();
-  in.ExpectKey(9); out.canonical_name = ToBuffer(in.ByteString(kNameSize));
-  in.ExpectKey(10); out.label = in.TextString(limits::kShortText);
+  in.ExpectKey(1);
+  out.expires_ms = static_cast<std::int64_t>(in.Uint(INT64_MAX));
+  in.ExpectKey(2);
+  out.aik_public = ToBuffer(in.ByteString(limits::kPublicArea));
+  in.ExpectKey(3);
+  out.ek_kind = static_cast<tpm::EkKind>(in.Uint(kLastEkKind));
+  in.ExpectKey(4);
+  out.ek_class = static_cast<store::EkClass>(in.Uint(kLastEkClass));
+  in.ExpectKey(5);
+  out.ek_spki = in.Digest32();
+  in.ExpectKey(6);
+  out.host_id = in.Digest32();
+  in.ExpectKey(7);
+  out.secret = in.Digest32();
+  in.ExpectKey(8);
+  out.qualifying = in.Digest32();
+  in.ExpectKey(9);
+  out.canonical_name = ToBuffer(in.ByteString(kNameSize));
+  in.ExpectKey(10);
+  out.label = in.TextString(limits::kShortText);
   in.ExpectKey(11);
   if (!in.TryNull()) out.token = in.Digest32();
-  in.ExpectKey(12); out.anchor = in.TextString(limits::kShortText);
+  in.ExpectKey(12);
+  out.anchor = in.TextString(limits::kShortText);
   ASSAY_CHECK_OK(in.Finish("an enrollment ticket"));
   return out;
 }
@@ -124,7 +148,8 @@ Result<Buffer> TicketSealer::Seal(const TicketContent& content) const {
   out.Put(nonce);
   ASSAY_TRY(const Buffer body, Encrypt(key_.view(), out.buffer(), nonce, EncodeTicketContent(content)));
   out.Put(body);
-  if (out.size() > limits::kTicket) return MakeError(Code::kLimit, "an enrollment ticket is over " + std::to_string(limits::kTicket) + " bytes");
+  if (out.size() > limits::kTicket)
+    return MakeError(Code::kLimit, "an enrollment ticket is over " + std::to_string(limits::kTicket) + " bytes");
   return std::move(out).Take();
 }
 
@@ -134,7 +159,8 @@ OpenedTicket TicketSealer::Open(Bytes ticket, std::int64_t now_ms) const {
   const std::uint8_t version = in.U8();
   const Bytes key_id = in.Take(kKeyIdSize);
   const Bytes nonce = in.Take(kNonceSize);
-  if (!in.ok() || in.remaining() < kTagSize || ticket.size() > limits::kTicket || !Equal(magic, AsBytes(kMagic)) || version != kVersion) {
+  if (!in.ok() || in.remaining() < kTagSize || ticket.size() > limits::kTicket || !Equal(magic, AsBytes(kMagic)) ||
+      version != kVersion) {
     return {TicketOutcome::kMalformed, {}};
   }
   if (!Equal(key_id, key_id_)) return {TicketOutcome::kForeign, {}};

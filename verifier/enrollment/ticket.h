@@ -22,18 +22,18 @@ inline constexpr std::int64_t kTicketLifetimeMs = 60'000;
 inline constexpr std::size_t kQualifyingSize = 32;
 
 struct TicketContent {
-  std::int64_t expires_ms = 0;           // since the epoch
-  Buffer aik_public;                     // TPMT_PUBLIC, checked at begin
+  std::int64_t expires_ms = 0;  // since the epoch
+  Buffer aik_public;            // TPMT_PUBLIC, checked at begin
   tpm::EkKind ek_kind = tpm::EkKind::kRsa2048Low;
   store::EkClass ek_class = store::EkClass::kChain;
-  Digest ek_spki{};                      // SHA-256 of the EK's SPKI
-  Digest host_id{};                      // a candidate until complete proved the EK
-  Digest secret{};                       // SHA-256 of the secret in the credential
-  Digest qualifying{};                   // asked of TPM2_CertifyCreation
-  Buffer canonical_name;                 // Name of the canonical EK with this key; empty for other kinds
+  Digest ek_spki{};       // SHA-256 of the EK's SPKI
+  Digest host_id{};       // a candidate until complete proved the EK
+  Digest secret{};        // SHA-256 of the secret in the credential
+  Digest qualifying{};    // asked of TPM2_CertifyCreation
+  Buffer canonical_name;  // Name of the canonical EK with this key; empty for other kinds
   std::string label;
-  std::optional<Digest> token;           // hash of the enrollment token that was presented
-  std::string anchor;                    // the root that the EK's chain ended in, for the record; cut to 128 bytes
+  std::optional<Digest> token;  // hash of the enrollment token that was presented
+  std::string anchor;           // the root that the EK's chain ended in, for the record; cut to 128 bytes
 };
 
 enum class TicketOutcome : std::uint8_t { kOpened, kMalformed, kForeign, kTampered, kExpired };

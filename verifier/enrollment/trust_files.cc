@@ -23,7 +23,8 @@ Result<std::vector<std::string>> FilesOf(const std::string& path) {
   for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
     const std::string extension = at->path().extension().string();
     if (extension == ".pem" || extension == ".crt") files.push_back(at->path().string());
-    if (files.size() > kMaxFiles) return MakeError(Code::kLimit, path + ": over " + std::to_string(kMaxFiles) + " files");
+    if (files.size() > kMaxFiles)
+      return MakeError(Code::kLimit, path + ": over " + std::to_string(kMaxFiles) + " files");
   }
   if (error) return MakeError(Code::kIo, path + ": " + error.message());
   std::sort(files.begin(), files.end());
@@ -36,7 +37,9 @@ Result<std::string> ReadAll(const std::vector<std::string>& paths) {
     ASSAY_TRY(const std::vector<std::string> files, FilesOf(path));
     for (const std::string& file : files) {
       ASSAY_TRY(const std::string content, config::ReadTextFile(file, kMaxBundleFile));
-      if (content.find("-----BEGIN CERTIFICATE-----") == std::string::npos) return MakeError(Code::kConfig, file + ": holds no PEM certificate; convert DER with `openssl x509 -inform DER`");
+      if (content.find("-----BEGIN CERTIFICATE-----") == std::string::npos)
+        return MakeError(Code::kConfig,
+                         file + ": holds no PEM certificate; convert DER with `openssl x509 -inform DER`");
       text += content + "\n";
     }
   }
@@ -45,14 +48,16 @@ Result<std::string> ReadAll(const std::vector<std::string>& paths) {
 
 }  // namespace
 
-Result<std::shared_ptr<const TrustBundle>> LoadTrustBundle(const std::vector<std::string>& roots, const std::vector<std::string>& intermediates) {
+Result<std::shared_ptr<const TrustBundle>> LoadTrustBundle(const std::vector<std::string>& roots,
+                                                           const std::vector<std::string>& intermediates) {
   ASSAY_TRY(const std::string root_pem, ReadAll(roots));
   ASSAY_TRY(const std::string intermediate_pem, ReadAll(intermediates));
   ASSAY_TRY(TrustBundle bundle, TrustBundle::FromPem(root_pem, intermediate_pem));
   return std::shared_ptr<const TrustBundle>(std::make_shared<TrustBundle>(std::move(bundle)));
 }
 
-Result<std::shared_ptr<const EnrollmentPolicy>> EnrollmentPolicyOf(const config::Policy& policy, std::int64_t certificate_lifetime) {
+Result<std::shared_ptr<const EnrollmentPolicy>> EnrollmentPolicyOf(const config::Policy& policy,
+                                                                   std::int64_t certificate_lifetime) {
   auto out = std::make_shared<EnrollmentPolicy>();
   out->require_token = !policy.enrollment_open;
   out->allow_ek_key = policy.allow_ek_key;

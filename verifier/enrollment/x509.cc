@@ -16,7 +16,8 @@ using PurposesHandle = Handle<EXTENDED_KEY_USAGE, EXTENDED_KEY_USAGE_free>;
 }  // namespace
 
 Result<X509Handle> ParseCertificate(Bytes der) {
-  if (der.size() > limits::kCertificate) return MakeError(Code::kLimit, "a certificate is over " + std::to_string(limits::kCertificate) + " bytes");
+  if (der.size() > limits::kCertificate)
+    return MakeError(Code::kLimit, "a certificate is over " + std::to_string(limits::kCertificate) + " bytes");
   const unsigned char* at = der.data();
   X509Handle certificate{der.empty() ? nullptr : d2i_X509(nullptr, &at, static_cast<long>(der.size()))};
   if (!certificate) return MakeError(Code::kMalformed, "a certificate does not parse (" + OpenSslErrorText() + ")");
@@ -44,7 +45,8 @@ std::string NameText(const X509_NAME* name) {
 
 KeyPurpose PurposeOf(const X509* certificate, const char* oid) {
   int critical = -1;
-  const PurposesHandle purposes{static_cast<EXTENDED_KEY_USAGE*>(X509_get_ext_d2i(certificate, NID_ext_key_usage, &critical, nullptr))};
+  const PurposesHandle purposes{
+      static_cast<EXTENDED_KEY_USAGE*>(X509_get_ext_d2i(certificate, NID_ext_key_usage, &critical, nullptr))};
   // -1: absent. -2: there twice; 0 or more with nothing decoded: broken. Both forbid.
   if (!purposes) return critical == -1 ? KeyPurpose::kUnstated : KeyPurpose::kForbidden;
   const ObjectHandle wanted{OBJ_txt2obj(oid, 1)};

@@ -19,7 +19,7 @@ using X509StoreCtxHandle = Handle<X509_STORE_CTX, X509_STORE_CTX_free>;
 using BioHandle = Handle<BIO, BIO_free_all>;
 
 // Owns a stack of certificates and the certificates in it.
-inline void FreeX509Stack(STACK_OF(X509)* stack) noexcept { sk_X509_pop_free(stack, X509_free); }
+inline void FreeX509Stack(STACK_OF(X509) * stack) noexcept { sk_X509_pop_free(stack, X509_free); }
 using X509StackHandle = Handle<STACK_OF(X509), FreeX509Stack>;
 
 // Exactly one certificate, nothing after it; at most limits::kCertificate bytes. OpenSSL's parser is lenient about DER

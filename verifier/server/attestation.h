@@ -26,9 +26,9 @@
 namespace assay::server {
 
 struct AttestationSettings {
-  std::uint64_t challenge_lifetime_ms = 120'000;   // prefetched challenges: two intervals
+  std::uint64_t challenge_lifetime_ms = 120'000;  // prefetched challenges: two intervals
   std::uint64_t reattest_interval_ms = 60'000;
-  std::function<std::uint64_t()> now_ms;           // wall clock, milliseconds since the epoch
+  std::function<std::uint64_t()> now_ms;  // wall clock, milliseconds since the epoch
 };
 
 // All outlive the Attestation.

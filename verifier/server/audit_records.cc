@@ -64,7 +64,10 @@ class Line {
 };
 
 Line& PutClock(Line& line, const tpm::ClockInfo& clock) {
-  return line.Number("reset", clock.reset_count).Number("restart", clock.restart_count).Number("clock", clock.clock).Flag("safe", clock.safe);
+  return line.Number("reset", clock.reset_count)
+      .Number("restart", clock.restart_count)
+      .Number("clock", clock.clock)
+      .Flag("safe", clock.safe);
 }
 
 // Members of a line that EncodeRecord wrote and whose MAC was checked. Inside a string every quote is escaped, so the
@@ -94,7 +97,8 @@ Result<MarkKind> ReadFenceMark(std::string_view record, FenceMark& mark) {
   if (record.starts_with("{\"type\":\"operator\"")) {
     if (Member(record, "action") != "hosts.forget" || Member(record, "phase") != "done") return MarkKind::kNone;
     const auto forgotten = FromHex(Member(record, "host"));
-    if (!forgotten.ok() || forgotten->size() != mark.host.size()) return MakeError(Code::kMalformed, "a record of a forgotten host lacks its id");
+    if (!forgotten.ok() || forgotten->size() != mark.host.size())
+      return MakeError(Code::kMalformed, "a record of a forgotten host lacks its id");
     CopyBytes(*forgotten, mark.host);
     return MarkKind::kForgotten;
   }
@@ -105,8 +109,9 @@ Result<MarkKind> ReadFenceMark(std::string_view record, FenceMark& mark) {
   const auto host = FromHex(Member(record, "host"));
   const std::string_view safe = Member(record, "safe");
   if (!host.ok() || host->size() != mark.host.size() || !ReadNumber(record, "generation", mark.generation) ||
-      !ReadNumber(record, "reset", mark.clock.reset_count) || !ReadNumber(record, "restart", mark.clock.restart_count) ||
-      !ReadNumber(record, "clock", mark.clock.clock) || (safe != "true" && safe != "false")) {
+      !ReadNumber(record, "reset", mark.clock.reset_count) ||
+      !ReadNumber(record, "restart", mark.clock.restart_count) || !ReadNumber(record, "clock", mark.clock.clock) ||
+      (safe != "true" && safe != "false")) {
     return MakeError(Code::kMalformed, "a record of an accepted quote lacks its counters");
   }
   CopyBytes(*host, mark.host);
@@ -116,22 +121,35 @@ Result<MarkKind> ReadFenceMark(std::string_view record, FenceMark& mark) {
 
 std::string EncodeRecord(const AttestRecord& record) {
   Line line("attest", record.at_ms);
-  line.Text("outcome", record.outcome).Hex("host", record.host).Hex("attester", record.attester).Number("generation", record.generation);
+  line.Text("outcome", record.outcome)
+      .Hex("host", record.host)
+      .Hex("attester", record.attester)
+      .Number("generation", record.generation);
   PutClock(line, record.clock).Number("challenge_age_ms", record.challenge_age_ms).Hex("policy", record.policy);
   if (record.reasons != nullptr) line.Text("tier", TierName(record.tier)).Codes("reasons", *record.reasons);
   if (record.request != nullptr) {
-    line.Text("audience", record.request->audience).Text("match", record.request->match).Flag("token", record.token_issued);
+    line.Text("audience", record.request->audience)
+        .Text("match", record.request->match)
+        .Flag("token", record.token_issued);
   }
   return std::move(line).Finish();
 }
 
-std::string EncodeRecord(const enrollment::EnrollmentRecord& record, const std::optional<tpm::ClockInfo>& clock, std::uint64_t at_ms) {
+std::string EncodeRecord(const enrollment::EnrollmentRecord& record, const std::optional<tpm::ClockInfo>& clock,
+                         std::uint64_t at_ms) {
   Line line("enroll", at_ms);
-  line.Text("outcome", enrollment::ActionName(record.action)).Hex("host", record.host_id).Hex("attester", record.attester);
-  line.Number("generation", record.previous_generation + (record.action == enrollment::EnrollmentRecord::Action::kRenew ? 0 : 1));
+  line.Text("outcome", enrollment::ActionName(record.action))
+      .Hex("host", record.host_id)
+      .Hex("attester", record.attester);
+  line.Number("generation",
+              record.previous_generation + (record.action == enrollment::EnrollmentRecord::Action::kRenew ? 0 : 1));
   if (clock) PutClock(line, *clock);
-  line.Flag("ek_chain", record.ek_class == store::EkClass::kChain).Flag("weak_device_id", record.weak_device_id).Text("anchor", record.anchor);
-  line.Text("label", record.label).Flag("enrollment_token", record.token_hash.has_value()).Number("not_after", static_cast<std::uint64_t>(record.not_after));
+  line.Flag("ek_chain", record.ek_class == store::EkClass::kChain)
+      .Flag("weak_device_id", record.weak_device_id)
+      .Text("anchor", record.anchor);
+  line.Text("label", record.label)
+      .Flag("enrollment_token", record.token_hash.has_value())
+      .Number("not_after", static_cast<std::uint64_t>(record.not_after));
   return std::move(line).Finish();
 }
 

@@ -18,7 +18,7 @@
 namespace assay::server {
 
 struct AttestRecord {
-  std::string_view outcome;      // "judged", "replay", "cloned_state", "tpm_cleared", "aik_retired"
+  std::string_view outcome;  // "judged", "replay", "cloned_state", "tpm_cleared", "aik_retired"
   Digest host{};
   Digest attester{};
   std::uint64_t generation = 0;
@@ -34,10 +34,11 @@ struct AttestRecord {
 std::string EncodeRecord(const AttestRecord& record);
 
 // `clock`: of the quote that proved a renewal.
-std::string EncodeRecord(const enrollment::EnrollmentRecord& record, const std::optional<tpm::ClockInfo>& clock, std::uint64_t at_ms);
+std::string EncodeRecord(const enrollment::EnrollmentRecord& record, const std::optional<tpm::ClockInfo>& clock,
+                         std::uint64_t at_ms);
 
 struct SystemRecord {
-  std::string_view event;        // "start", "stop", "policy_loaded", "policy_refused"
+  std::string_view event;  // "start", "stop", "policy_loaded", "policy_refused"
   std::string detail;
   std::uint64_t at_ms = 0;
 };
@@ -48,7 +49,11 @@ std::string ReasonsJson(const std::vector<Reason>& reasons);
 // What a record says to the fence. kFence: the host, counters and generation of one that moved it ("attest" with outcome
 // "judged", and renewals). kForgotten: an operator forgot `host`, so its generations begin anew. Reads what EncodeRecord
 // and the operator's routes wrote; a line it cannot read is an error.
-struct FenceMark { Digest host{}; std::uint64_t generation = 0; tpm::ClockInfo clock; };
+struct FenceMark {
+  Digest host{};
+  std::uint64_t generation = 0;
+  tpm::ClockInfo clock;
+};
 enum class MarkKind : std::uint8_t { kNone, kFence, kForgotten };
 Result<MarkKind> ReadFenceMark(std::string_view record, FenceMark& mark);
 

@@ -26,7 +26,10 @@ using Local = asio::local::stream_protocol;
 class Opening : public std::enable_shared_from_this<Opening> {
  public:
   Opening(ConnectionShared& shared, Tcp::socket socket)
-      : shared_(shared), hold_(shared.counts.connections), handshake_hold_(shared.counts.handshakes), executor_(socket.get_executor()),
+      : shared_(shared),
+        hold_(shared.counts.connections),
+        handshake_hold_(shared.counts.handshakes),
+        executor_(socket.get_executor()),
         stream_(std::move(socket)) {}
   ~Opening() {
     if (admitted_) shared_.sources.Leave(LimitKey(source_));
@@ -39,7 +42,8 @@ class Opening : public std::enable_shared_from_this<Opening> {
       auto self = weak.lock();
       if (self != nullptr) asio::post(executor, [self = std::move(self)] { self->Lowest().close(); });
     });
-    if (const std::size_t dropped = shared_.handshakes.Trim(shared_.settings.max_handshakes)) shared_.counts.refused_handshakes.Add(dropped);
+    if (const std::size_t dropped = shared_.handshakes.Trim(shared_.settings.max_handshakes))
+      shared_.counts.refused_handshakes.Add(dropped);
   }
   // All else runs on the connection's own loop.
   void Start() {
@@ -76,7 +80,8 @@ class Opening : public std::enable_shared_from_this<Opening> {
   }
 
   void Handshake() {
-    admitted_ = shared_.sources.Enter(LimitKey(source_), {shared_.settings.max_connections, shared_.settings.max_connections_per_source});
+    admitted_ = shared_.sources.Enter(LimitKey(source_),
+                                      {shared_.settings.max_connections, shared_.settings.max_connections_per_source});
     if (!admitted_) return shared_.counts.refused_source.Add();
     tls_.emplace(std::move(stream_), shared_.tls);  // keeps the deadline
     tls_->async_handshake(asio::ssl::stream_base::server, [self = shared_from_this()](Failure failed) {
@@ -130,7 +135,8 @@ std::vector<std::uint32_t> GroupsOf(int fd, gid_t primary) {
 
 void StartNetworkConnection(ConnectionShared& shared, Tcp::socket socket) {
   shared.counts.accepted.Add();
-  if (shared.counts.connections.value() >= static_cast<std::int64_t>(shared.settings.max_connections)) return shared.counts.refused_limit.Add();
+  if (shared.counts.connections.value() >= static_cast<std::int64_t>(shared.settings.max_connections))
+    return shared.counts.refused_limit.Add();
   auto executor = socket.get_executor();
   auto opening = std::make_shared<Opening>(shared, std::move(socket));  // by its pending operation
   opening->Register();
@@ -143,10 +149,12 @@ void StartOperatorConnection(ConnectionShared& shared, Local::socket socket) {
   ucred credentials{};
   socklen_t size = sizeof(credentials);
   if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return;
-  Peer peer{Listener::kOperator, "local", std::nullopt, credentials.uid, GroupsOf(socket.native_handle(), credentials.gid)};
+  Peer peer{Listener::kOperator, "local", std::nullopt, credentials.uid,
+            GroupsOf(socket.native_handle(), credentials.gid)};
   auto executor = socket.get_executor();
-  auto session = std::make_shared<Session<LocalStream>>(shared, LocalStream(std::move(socket)), std::move(peer),
-                                                        GaugeHold(shared.counts.operator_connections));  // by its pending operation
+  auto session = std::make_shared<Session<LocalStream>>(
+      shared, LocalStream(std::move(socket)), std::move(peer),
+      GaugeHold(shared.counts.operator_connections));  // by its pending operation
   asio::post(executor, [session = std::move(session)] { session->Start(); });
 }
 

@@ -24,8 +24,8 @@
 namespace assay::server {
 
 using TlsStream = boost::beast::ssl_stream<boost::beast::tcp_stream>;
-using LocalStream =
-    boost::beast::basic_stream<boost::asio::local::stream_protocol, boost::asio::any_io_executor, boost::beast::unlimited_rate_policy>;
+using LocalStream = boost::beast::basic_stream<boost::asio::local::stream_protocol, boost::asio::any_io_executor,
+                                               boost::beast::unlimited_rate_policy>;
 
 inline std::chrono::milliseconds Ms(std::uint64_t ms) { return std::chrono::milliseconds(ms); }
 
@@ -44,7 +44,11 @@ template <typename Stream>
 class Session : public std::enable_shared_from_this<Session<Stream>> {
  public:
   Session(ConnectionShared& shared, Stream stream, Peer peer, GaugeHold hold)
-      : shared_(shared), stream_(std::move(stream)), peer_(std::move(peer)), hold_(std::move(hold)), timer_(stream_.get_executor()) {}
+      : shared_(shared),
+        stream_(std::move(stream)),
+        peer_(std::move(peer)),
+        hold_(std::move(hold)),
+        timer_(stream_.get_executor()) {}
   ~Session() {
     ReleaseLargeBody();
     if (peer_.listener == Listener::kNetwork) shared_.sources.Leave(LimitKey(peer_.source));
@@ -84,21 +88,23 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
     // Waiting for a request costs little; from its first byte on the header has its own deadline.
     phase_ = Phase::kIdle;
     Lowest().expires_after(Ms(shared_.settings.idle_timeout_ms));
-    stream_.async_read_some(buffer_.prepare(kReadSize), [self = this->shared_from_this()](Failure failed, std::size_t size) {
-      if (failed) return self->Close();
-      self->buffer_.commit(size);
-      self->ReadHeader();
-    });
+    stream_.async_read_some(buffer_.prepare(kReadSize),
+                            [self = this->shared_from_this()](Failure failed, std::size_t size) {
+                              if (failed) return self->Close();
+                              self->buffer_.commit(size);
+                              self->ReadHeader();
+                            });
   }
 
   void ReadHeader() {
     phase_ = Phase::kReading;
     begun_at_ = std::chrono::steady_clock::now();
     Lowest().expires_after(Ms(shared_.settings.header_timeout_ms));
-    boost::beast::http::async_read_header(stream_, buffer_, *parser_, [self = this->shared_from_this()](Failure failed, std::size_t) {
-      if (failed) return self->OnReadFailure(failed);
-      self->OnHeader();
-    });
+    boost::beast::http::async_read_header(stream_, buffer_, *parser_,
+                                          [self = this->shared_from_this()](Failure failed, std::size_t) {
+                                            if (failed) return self->OnReadFailure(failed);
+                                            self->OnHeader();
+                                          });
   }
 
   void OnHeader() {
@@ -106,7 +112,8 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
     TakeHeader();
     const RouteMatch match = shared_.router.Find(request_.method, request_.path, peer_.listener);
     if (match.route == nullptr) {
-      if (match.other_method) return Refuse(405, "method_not_allowed", "this path takes another method", "see docs/openapi.yaml");
+      if (match.other_method)
+        return Refuse(405, "method_not_allowed", "this path takes another method", "see docs/openapi.yaml");
       return Refuse(404, "not_found", "there is no such path", "see docs/openapi.yaml");
     }
     route_ = match.route;
@@ -118,11 +125,12 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
     }
     parser_->body_limit(route_->body_limit);
     Lowest().expires_after(Ms(shared_.settings.body_timeout_ms));
-    boost::beast::http::async_read(stream_, buffer_, *parser_, [self = this->shared_from_this()](Failure failed, std::size_t) {
-      if (failed == boost::beast::http::error::body_limit) return self->TooLarge();
-      if (failed) return self->OnReadFailure(failed);
-      self->Dispatch();
-    });
+    boost::beast::http::async_read(stream_, buffer_, *parser_,
+                                   [self = this->shared_from_this()](Failure failed, std::size_t) {
+                                     if (failed == boost::beast::http::error::body_limit) return self->TooLarge();
+                                     if (failed) return self->OnReadFailure(failed);
+                                     self->Dispatch();
+                                   });
   }
 
   void TakeHeader() {
@@ -141,7 +149,9 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
   bool AdmitBody(std::size_t size) {
     if (size <= kSmallBody) return true;
     std::string key = peer_.listener == Listener::kOperator ? "operator" : LimitKey(peer_.source);
-    if (!shared_.large_bodies.Enter(key, {shared_.settings.max_large_bodies, shared_.settings.max_large_bodies_per_source})) return false;
+    if (!shared_.large_bodies.Enter(key,
+                                    {shared_.settings.max_large_bodies, shared_.settings.max_large_bodies_per_source}))
+      return false;
     large_body_key_ = std::move(key);
     return true;
   }
@@ -152,7 +162,8 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
   }
 
   void TooLarge() {
-    Refuse(413, "too_large", "the body is over " + std::to_string(route_->body_limit) + " bytes", "send less: docs/protocol.md lists the limits");
+    Refuse(413, "too_large", "the body is over " + std::to_string(route_->body_limit) + " bytes",
+           "send less: docs/protocol.md lists the limits");
   }
   // The connection goes on only when nothing of the request is left to read.
   void Refuse(unsigned status, std::string_view code, std::string_view detail, std::string_view fix) {
@@ -170,9 +181,12 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
       return Close();
     }
     const bool parser_said_so = failed.category() == http::make_error_code(http::error::bad_method).category();
-    if (!parser_said_so || failed == http::error::end_of_stream || failed == http::error::partial_message) return Close();
+    if (!parser_said_so || failed == http::error::end_of_stream || failed == http::error::partial_message)
+      return Close();
     shared_.counts.bad_requests.Add();
-    if (failed == http::error::header_limit) return Refuse(431, "header_too_large", "the header is over " + std::to_string(shared_.settings.header_limit) + " bytes", "");
+    if (failed == http::error::header_limit)
+      return Refuse(431, "header_too_large",
+                    "the header is over " + std::to_string(shared_.settings.header_limit) + " bytes", "");
     Refuse(400, "bad_request", "the request is no HTTP/1.1: " + failed.message(), "");
   }
 
@@ -199,7 +213,9 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
     Responder respond = [weak = this->weak_from_this(), executor = timer_.get_executor(), turn](Response response) {
       auto self = weak.lock();
       if (self == nullptr) return;
-      boost::asio::post(executor, [self = std::move(self), turn, response = std::move(response)]() mutable { self->Answer(turn, std::move(response)); });
+      boost::asio::post(executor, [self = std::move(self), turn, response = std::move(response)]() mutable {
+        self->Answer(turn, std::move(response));
+      });
     };
     try {
       route_->handler(std::move(request_), std::move(respond));
@@ -231,7 +247,8 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
     http::async_write(stream_, wire_, [self = this->shared_from_this(), keep_alive](Failure failed, std::size_t) {
       if (failed == boost::beast::error::timeout) self->shared_.counts.timeouts.Add();
       if (failed) return self->CloseSocket();
-      self->shared_.counts.request_seconds.Observe(std::chrono::duration<double>(std::chrono::steady_clock::now() - self->begun_at_).count());
+      self->shared_.counts.request_seconds.Observe(
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - self->begun_at_).count());
       if (!keep_alive) return self->Close();
       self->ReadRequest();
     });
@@ -260,10 +277,11 @@ class Session : public std::enable_shared_from_this<Session<Stream>> {
     if (!unread_ || budget == 0 || !Lowest().socket().is_open()) return CloseSocket();
     Lowest().socket().shutdown(boost::asio::socket_base::shutdown_send, ignored_);
     buffer_.clear();
-    Lowest().async_read_some(buffer_.prepare(std::min(kLingerRead, budget)), [self = this->shared_from_this(), budget](Failure failed, std::size_t size) {
-      if (failed || size == 0) return self->CloseSocket();
-      self->Linger(budget - size);
-    });
+    Lowest().async_read_some(buffer_.prepare(std::min(kLingerRead, budget)),
+                             [self = this->shared_from_this(), budget](Failure failed, std::size_t size) {
+                               if (failed || size == 0) return self->CloseSocket();
+                               self->Linger(budget - size);
+                             });
   }
   void CloseSocket() {
     phase_ = Phase::kClosing;

@@ -41,7 +41,9 @@ std::string PlainAddress(const std::string& address) {
   const auto parsed = ParseAddress(address);
   if (!parsed || !IsV4(*parsed)) return address;
   std::array<char, INET_ADDRSTRLEN> text{};
-  return ::inet_ntop(AF_INET, parsed->data() + kMapped.size(), text.data(), text.size()) == nullptr ? address : std::string(text.data());
+  return ::inet_ntop(AF_INET, parsed->data() + kMapped.size(), text.data(), text.size()) == nullptr
+             ? address
+             : std::string(text.data());
 }
 
 std::string LimitKey(const std::string& address) {
@@ -64,7 +66,8 @@ Result<BalancerList> BalancerList::Parse(const std::vector<std::string>& entries
       const std::string_view text = std::string_view(entry).substr(slash + 1);
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bits);
       if (error != std::errc() || end != text.data() + text.size() || bits > most || bits == 0) {
-        return MakeError(Code::kConfig, "balancers: \"" + entry + "\" needs 1 to " + std::to_string(most) + " bits after the slash");
+        return MakeError(Code::kConfig,
+                         "balancers: \"" + entry + "\" needs 1 to " + std::to_string(most) + " bits after the slash");
       }
     }
     list.networks_.push_back({*address, bits + (v4 ? kV4Offset : 0)});

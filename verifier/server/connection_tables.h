@@ -33,14 +33,19 @@ class BalancerList {
   bool Holds(const std::string& address) const noexcept;
 
  private:
-  struct Network { std::array<std::uint8_t, 16> bytes{}; unsigned bits = 0; };  // IPv4 as mapped into IPv6
+  struct Network {
+    std::array<std::uint8_t, 16> bytes{};
+    unsigned bits = 0;
+  };  // IPv4 as mapped into IPv6
   std::vector<Network> networks_;
 };
 
 // Things held by source; its memory is bounded by the number of things there are.
 class SourceTable {
  public:
-  struct Limits { std::size_t total = 0, per_source = 0; };
+  struct Limits {
+    std::size_t total = 0, per_source = 0;
+  };
   // False when all sources together or this one hold their limit already.
   bool Enter(const std::string& source, Limits limits);
   void Leave(const std::string& source);
@@ -90,7 +95,9 @@ class OpenConnections {
 class GaugeHold {
  public:
   explicit GaugeHold(Gauge& gauge) noexcept : gauge_(&gauge) { gauge_->Add(1); }
-  ~GaugeHold() { if (gauge_ != nullptr) gauge_->Add(-1); }
+  ~GaugeHold() {
+    if (gauge_ != nullptr) gauge_->Add(-1);
+  }
   GaugeHold(GaugeHold&& other) noexcept : gauge_(std::exchange(other.gauge_, nullptr)) {}
   GaugeHold& operator=(GaugeHold&&) = delete;
 

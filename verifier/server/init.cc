@@ -17,9 +17,13 @@ std::string Quote(const std::string& text) { return JsonQuote(text); }
 
 std::string ConfigText(const InitOptions& options) {
   return "# assay-verifier configuration; docs/operations.md explains each key. Paths are relative to this file.\n"
-         "issuer = " + Quote("https://" + options.names.front() + ":" + std::to_string(options.port)) + "\n"
+         "issuer = " +
+         Quote("https://" + options.names.front() + ":" + std::to_string(options.port)) +
+         "\n"
          "listen_address = \"127.0.0.1\"   # \"0.0.0.0\" or \"::\" to serve the network\n"
-         "listen_port = " + std::to_string(options.port) + "\n"
+         "listen_port = " +
+         std::to_string(options.port) +
+         "\n"
          "tls_certificate = \"tls/cert.pem\"\n"
          "tls_key = \"tls/key.pem\"\n"
          "operator_socket = \"operator.sock\"\n"
@@ -48,11 +52,17 @@ std::string PolicyText(const InitOptions& options) {
          "asks = \"nothing\"                # or \"gate\", with gate = \"enforce\"\n"
          "agents = []                     # accepted agent executables, \"sha256:...\"; empty: not judged\n\n"
          "[enrollment]\n"
-         "mode = " + Quote(options.open_enrollment ? "open" : "token") + "\n"
+         "mode = " +
+         Quote(options.open_enrollment ? "open" : "token") +
+         "\n"
          "ek = \"chain\"\n"
-         "ek_roots = [" + roots + "]" + (roots.empty() ? "   # name the TPM manufacturers' root certificates here" : "") + "\n\n"
+         "ek_roots = [" +
+         roots + "]" + (roots.empty() ? "   # name the TPM manufacturers' root certificates here" : "") +
+         "\n\n"
          "[[title]]\n"
-         "audience = " + Quote(options.audience) + "\n"
+         "audience = " +
+         Quote(options.audience) +
+         "\n"
          "key_file = \"keys/title.key\"     # shared with the title's game servers\n"
          "result_lifetime = \"5m\"\n"
          "host_tokens = true\n"
@@ -63,11 +73,16 @@ std::string PolicyText(const InitOptions& options) {
 
 Result<std::vector<std::string>> InitDirectory(const InitOptions& options) {
   const std::string& dir = options.directory;
-  const auto now = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const auto now =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
   ASSAY_TRY(const TlsIdentity tls, MakeTlsIdentity(options.names, now, kTlsLifetime));
   ASSAY_CHECK_OK(config::MakeDirectory(dir, 0700));
   for (const char* sub : {"/tls", "/keys", "/state"}) ASSAY_CHECK_OK(config::MakeDirectory(dir + sub, 0700));
-  struct File { std::string path; std::string content; mode_t mode; };
+  struct File {
+    std::string path;
+    std::string content;
+    mode_t mode;
+  };
   const std::string title_key = ToHex(RandomArray<32>()) + "\n";
   const std::vector<File> files = {
       {dir + "/verifier.toml", ConfigText(options), 0600},
@@ -79,7 +94,9 @@ Result<std::vector<std::string>> InitDirectory(const InitOptions& options) {
   std::vector<std::string> made;
   for (const auto& file : files) {
     const Status status = config::CreateFile(file.path, AsBytes(file.content), file.mode);
-    if (!status.ok()) return MakeError(status.error().code, status.error().detail + "; init never overwrites: choose an empty directory");
+    if (!status.ok())
+      return MakeError(status.error().code,
+                       status.error().detail + "; init never overwrites: choose an empty directory");
     made.push_back(file.path);
   }
   return made;

@@ -29,7 +29,8 @@ Result<PrivateKey> LoadSigning(const std::string& path) {
   ASSAY_TRY(const Secret pem, config::ReadSecretFile(path, kMaxKeyFile));
   auto key = PrivateKey::FromPem(AsText(pem.view()));
   if (!key.ok()) return MakeError(Code::kConfig, path + ": " + key.error().detail);
-  if (key->type() != KeyType::kP256) return MakeError(Code::kConfig, path + ": the result signing key must be EC P-256");
+  if (key->type() != KeyType::kP256)
+    return MakeError(Code::kConfig, path + ": the result signing key must be EC P-256");
   return key;
 }
 
@@ -46,7 +47,8 @@ Result<Secret> LoadMaster(const std::string& path) {
   std::string_view text = AsText(content.view());
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
   const auto bytes = FromHex(text);
-  if (!bytes.ok() || bytes->size() != kMasterSize) return MakeError(Code::kConfig, path + ": must hold 64 hexadecimal digits");
+  if (!bytes.ok() || bytes->size() != kMasterSize)
+    return MakeError(Code::kConfig, path + ": must hold 64 hexadecimal digits");
   return Secret::CopyOf(*bytes);
 }
 
@@ -66,7 +68,8 @@ Status LoadOldKeys(const std::string& directory, std::vector<PublicKey>& keys) {
     if (name.starts_with("result-old-") && name.ends_with(".pem")) paths.push_back(entry.path());
   }
   if (failed) return MakeError(Code::kIo, directory + ": cannot list: " + failed.message());
-  if (paths.size() > kMaxOldKeys) return MakeError(Code::kConfig, directory + ": more than 8 old result keys; remove those that no token uses");
+  if (paths.size() > kMaxOldKeys)
+    return MakeError(Code::kConfig, directory + ": more than 8 old result keys; remove those that no token uses");
   std::sort(paths.begin(), paths.end());
   for (const auto& path : paths) {
     ASSAY_TRY(const std::string pem, config::ReadTextFile(path, kMaxKeyFile));
@@ -77,7 +80,9 @@ Status LoadOldKeys(const std::string& directory, std::vector<PublicKey>& keys) {
   return Ok();
 }
 
-Error X509Error(const char* what) { return MakeError(Code::kCrypto, std::string(what) + " (" + OpenSslErrorText() + ")"); }
+Error X509Error(const char* what) {
+  return MakeError(Code::kCrypto, std::string(what) + " (" + OpenSslErrorText() + ")");
+}
 
 Status AddExtension(X509* certificate, int nid, const std::string& value) {
   X509V3_CTX context;
@@ -93,11 +98,13 @@ Result<std::string> AlternativeNames(const std::vector<std::string>& names) {
   std::string text;
   for (const auto& name : names) {
     const bool plain = !name.empty() && name.size() <= 253 && std::all_of(name.begin(), name.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == ':';
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
+             c == ':';
     });
     if (!plain) return MakeError(Code::kMalformed, "\"" + name + "\" is neither a host name nor an address");
     unsigned char address[16];
-    const bool ip = ::inet_pton(AF_INET, name.c_str(), address) == 1 || ::inet_pton(AF_INET6, name.c_str(), address) == 1;
+    const bool ip =
+        ::inet_pton(AF_INET, name.c_str(), address) == 1 || ::inet_pton(AF_INET6, name.c_str(), address) == 1;
     if (!text.empty()) text += ',';
     text += (ip ? "IP:" : "DNS:") + name;
   }
@@ -105,15 +112,19 @@ Result<std::string> AlternativeNames(const std::vector<std::string>& names) {
   return text;
 }
 
-Status FillCertificate(X509* certificate, const PrivateKey& key, const std::string& subject, std::int64_t now, std::int64_t lifetime_s) {
+Status FillCertificate(X509* certificate, const PrivateKey& key, const std::string& subject, std::int64_t now,
+                       std::int64_t lifetime_s) {
   auto serial = RandomArray<16>();
   serial[0] &= 0x7F;
   const NumberHandle number{BN_bin2bn(serial.data(), static_cast<int>(serial.size()), nullptr)};
   X509_NAME* name = X509_get_subject_name(certificate);
-  if (!number || BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) == nullptr || X509_set_version(certificate, X509_VERSION_3) != 1 ||
-      ASN1_TIME_set(X509_getm_notBefore(certificate), now - 3600) == nullptr || ASN1_TIME_set(X509_getm_notAfter(certificate), now + lifetime_s) == nullptr ||
+  if (!number || BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) == nullptr ||
+      X509_set_version(certificate, X509_VERSION_3) != 1 ||
+      ASN1_TIME_set(X509_getm_notBefore(certificate), now - 3600) == nullptr ||
+      ASN1_TIME_set(X509_getm_notAfter(certificate), now + lifetime_s) == nullptr ||
       X509_set_pubkey(certificate, key.get()) != 1 ||
-      X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, AsBytes(subject).data(), static_cast<int>(subject.size()), -1, 0) != 1 ||
+      X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, AsBytes(subject).data(), static_cast<int>(subject.size()),
+                                 -1, 0) != 1 ||
       X509_set_issuer_name(certificate, name) != 1) {
     return X509Error("a certificate could not be built");
   }
@@ -126,7 +137,8 @@ Result<token::IssuerKeys> LoadOrCreateIssuerKeys(const std::string& directory) {
   ASSAY_CHECK_OK(config::MakeDirectory(directory, 0700));
   ASSAY_TRY(PrivateKey signing, LoadOrCreateSigning(directory + "/result.pem"));
   ASSAY_TRY(Secret master, LoadOrCreateMaster(directory + "/device.key"));
-  token::IssuerKeys keys{.signing = std::move(signing), .also_published = {}, .device_master = std::move(master), .device_key_version = 1};
+  token::IssuerKeys keys{
+      .signing = std::move(signing), .also_published = {}, .device_master = std::move(master), .device_key_version = 1};
   ASSAY_CHECK_OK(LoadOldKeys(directory, keys.also_published));
   return keys;
 }
@@ -151,7 +163,8 @@ Result<TlsIdentity> MakeTlsIdentity(const std::vector<std::string>& names, std::
   ASSAY_CHECK_OK(AddExtension(certificate.get(), NID_subject_alt_name, alternative));
   if (X509_sign(certificate.get(), key.get(), EVP_sha256()) == 0) return X509Error("a certificate could not be signed");
   const BioHandle bio{BIO_new(BIO_s_mem())};
-  if (!bio || PEM_write_bio_X509(bio.get(), certificate.get()) != 1) return X509Error("a certificate could not be written");
+  if (!bio || PEM_write_bio_X509(bio.get(), certificate.get()) != 1)
+    return X509Error("a certificate could not be written");
   char* data = nullptr;
   const long size = BIO_get_mem_data(bio.get(), &data);
   return TlsIdentity{std::string(data, static_cast<std::size_t>(size)), key.Pem()};

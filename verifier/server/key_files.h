@@ -16,7 +16,10 @@ Result<token::IssuerKeys> LoadOrCreateIssuerKeys(const std::string& directory);
 Status CheckIssuerKeys(const std::string& directory);
 
 // A self-signed P-256 certificate for TLS, for a first start without a PKI: names are DNS names or IP addresses.
-struct TlsIdentity { std::string certificate_pem; Secret key_pem; };
+struct TlsIdentity {
+  std::string certificate_pem;
+  Secret key_pem;
+};
 Result<TlsIdentity> MakeTlsIdentity(const std::vector<std::string>& names, std::int64_t now, std::int64_t lifetime_s);
 
 }  // namespace assay::server

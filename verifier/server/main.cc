@@ -3,11 +3,11 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
-#include <unistd.h>
 
 #include "sdk/config/verifier_config.h"
 #include "verifier/server/app.h"
@@ -28,7 +28,8 @@ int Init(const assay::server::InitOptions& options) {
   const auto made = assay::server::InitDirectory(options);
   if (!made.ok()) return Fail(kExitConfig, made.error());
   for (const auto& path : *made) std::printf("made %s\n", path.c_str());
-  std::printf("next: edit policy.toml, then run: assay-verifier serve --config %s/verifier.toml\n", options.directory.c_str());
+  std::printf("next: edit policy.toml, then run: assay-verifier serve --config %s/verifier.toml\n",
+              options.directory.c_str());
   return 0;
 }
 
@@ -61,7 +62,9 @@ int Serve(const std::string& path) {
     sd_notify(0, "RELOADING=1");
     const auto status = (*app)->ReloadPolicy();
     if (status.ok()) std::fprintf(stderr, "assay-verifier: policy reloaded\n");
-    else std::fprintf(stderr, "assay-verifier: policy not reloaded, the one in force stays: %s\n", status.error().detail.c_str());
+    else
+      std::fprintf(stderr, "assay-verifier: policy not reloaded, the one in force stays: %s\n",
+                   status.error().detail.c_str());
     sd_notify(0, "READY=1");
   }
   sd_notify(0, "STOPPING=1");
@@ -74,12 +77,15 @@ int Serve(const std::string& path) {
 
 int main(int argc, char** argv) {
   CLI::App cli{"Checks TPM quotes, appraises them by a policy, records every verdict and issues result tokens."};
-  cli.footer("Exit codes: 0 ok, 2 configuration or arguments, 3 could not start.\n"
-             "First start: assay-verifier init DIR, edit DIR/policy.toml, assay-verifier serve --config DIR/verifier.toml\n"
-             "Signals: SIGHUP reloads the policy, SIGTERM drains and stops.");
+  cli.footer(
+      "Exit codes: 0 ok, 2 configuration or arguments, 3 could not start.\n"
+      "First start: assay-verifier init DIR, edit DIR/policy.toml, assay-verifier serve --config DIR/verifier.toml\n"
+      "Signals: SIGHUP reloads the policy, SIGTERM drains and stops.");
   cli.set_version_flag("--version", kVersion);
   std::string check;
-  cli.add_option("--check-config", check, "Read this configuration, its policy, keys and certificate, say what is wrong, and exit")->type_name("FILE");
+  cli.add_option("--check-config", check,
+                 "Read this configuration, its policy, keys and certificate, say what is wrong, and exit")
+      ->type_name("FILE");
 
   CLI::App* serve = cli.add_subcommand("serve", "Serve until SIGTERM");
   std::string path = "/etc/assay/verifier.toml";
@@ -87,12 +93,14 @@ int main(int argc, char** argv) {
 
   CLI::App* init = cli.add_subcommand("init", "Make a directory with keys, configuration and a policy to edit");
   assay::server::InitOptions options;
-  init->add_option("directory", options.directory, "Directory to make or fill; nothing in it is overwritten")->required();
+  init->add_option("directory", options.directory, "Directory to make or fill; nothing in it is overwritten")
+      ->required();
   init->add_option("--name", options.names, "Names and addresses of the TLS certificate")->capture_default_str();
   init->add_option("--port", options.port, "Port to serve")->capture_default_str();
   init->add_option("--ek-roots", options.ek_roots, "PEM files or directories with TPM manufacturers' roots");
   init->add_option("--audience", options.audience, "The first title's audience")->capture_default_str();
-  init->add_flag("--open-enrollment", options.open_enrollment, "Let any machine with a good EK certificate enroll without a token");
+  init->add_flag("--open-enrollment", options.open_enrollment,
+                 "Let any machine with a good EK certificate enroll without a token");
   cli.require_subcommand(0, 1);
   try {
     cli.parse(argc, argv);

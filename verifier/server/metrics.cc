@@ -21,7 +21,8 @@ std::string WithBound(const std::string& labels, const std::string& bound) {
   return labels.empty() ? "{" + le : labels.substr(0, labels.size() - 1) + "," + le;
 }
 
-void AppendHistogram(std::string& text, const std::string& name, const std::string& labels, const Histogram& histogram) {
+void AppendHistogram(std::string& text, const std::string& name, const std::string& labels,
+                     const Histogram& histogram) {
   std::uint64_t count = 0;
   for (std::size_t i = 0; i <= histogram.bounds().size(); ++i) {
     count += histogram.in_bucket(i);
@@ -50,7 +51,8 @@ void MetricsPage::AddHistogram(std::string name, std::string help, std::string l
 
 void MetricsPage::Add(std::string name, std::string help, const char* type, Line line) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(families_.begin(), families_.end(), [&](const Family& family) { return family.name == name; });
+  const auto found =
+      std::find_if(families_.begin(), families_.end(), [&](const Family& family) { return family.name == name; });
   if (found != families_.end()) found->lines.push_back(std::move(line));
   else families_.push_back({std::move(name), std::move(help), type, {std::move(line)}});
 }

@@ -23,7 +23,9 @@ class Counter {
 
 class Gauge {
  public:
-  std::int64_t Add(std::int64_t change) noexcept { return value_.fetch_add(change, std::memory_order_acq_rel) + change; }
+  std::int64_t Add(std::int64_t change) noexcept {
+    return value_.fetch_add(change, std::memory_order_acq_rel) + change;
+  }
   std::int64_t value() const noexcept { return value_.load(std::memory_order_acquire); }
 
  private:
@@ -36,7 +38,9 @@ class Histogram {
   explicit Histogram(std::vector<double> bounds);
   void Observe(double value) noexcept;
   const std::vector<double>& bounds() const noexcept { return bounds_; }
-  std::uint64_t in_bucket(std::size_t index) const noexcept { return buckets_[index].load(std::memory_order_relaxed); }  // bounds().size(): above
+  std::uint64_t in_bucket(std::size_t index) const noexcept {
+    return buckets_[index].load(std::memory_order_relaxed);
+  }  // bounds().size(): above
   double sum() const noexcept { return sum_.load(std::memory_order_relaxed); }
 
  private:
@@ -52,12 +56,21 @@ class MetricsPage {
   // `labels` as in {outcome="judged"}, or empty. Lines of one name stand together in the order they were added.
   void AddCounter(std::string name, std::string help, std::string labels, Read read);
   void AddGauge(std::string name, std::string help, std::string labels, Read read);
-  void AddHistogram(std::string name, std::string help, std::string labels, const Histogram& histogram);  // outlives the page
+  void AddHistogram(std::string name, std::string help, std::string labels,
+                    const Histogram& histogram);  // outlives the page
   std::string Text() const;
 
  private:
-  struct Line { std::string labels; Read read; const Histogram* histogram = nullptr; };
-  struct Family { std::string name, help; const char* type; std::vector<Line> lines; };
+  struct Line {
+    std::string labels;
+    Read read;
+    const Histogram* histogram = nullptr;
+  };
+  struct Family {
+    std::string name, help;
+    const char* type;
+    std::vector<Line> lines;
+  };
   void Add(std::string name, std::string help, const char* type, Line line);
   mutable std::mutex mutex_;
   std::vector<Family> families_;

@@ -36,13 +36,13 @@ inline constexpr char kEnrollmentTokens[] = "/v1/operator/enrollment-tokens";
 inline constexpr char kRevocations[] = "/v1/operator/revocations";
 
 inline constexpr std::size_t kBodyLimit = 16U << 10;
-inline constexpr std::size_t kReasonLimit = 512;        // bytes of UTF-8 without control characters
-inline constexpr std::size_t kShortestPrefix = 8;       // hexadecimal digits of a host id
-inline constexpr std::size_t kPageLimit = 1000;         // hosts of one page
-inline constexpr std::size_t kVerdictLimit = 100;       // verdicts of one explanation
-inline constexpr std::size_t kRevokedLimit = 128;       // bytes of a token id or device id
+inline constexpr std::size_t kReasonLimit = 512;                 // bytes of UTF-8 without control characters
+inline constexpr std::size_t kShortestPrefix = 8;                // hexadecimal digits of a host id
+inline constexpr std::size_t kPageLimit = 1000;                  // hosts of one page
+inline constexpr std::size_t kVerdictLimit = 100;                // verdicts of one explanation
+inline constexpr std::size_t kRevokedLimit = 128;                // bytes of a token id or device id
 inline constexpr long long kRevocationTtlMost = 3650LL * 86400;  // seconds
-inline constexpr long long kTokenTtlLeast = 60;         // seconds
+inline constexpr long long kTokenTtlLeast = 60;                  // seconds
 inline constexpr long long kTokenTtlMost = 30LL * 86400;
 
 }  // namespace assay::operator_api

@@ -25,8 +25,12 @@ class PolicyHolder {
     const auto loaded = std::atomic_load(&current_);
     return Snapshot(loaded, &loaded->policy);
   }
-  std::shared_ptr<const enrollment::EnrollmentPolicy> Enrollment() const noexcept { return std::atomic_load(&current_)->enrollment; }
-  void Set(LoadedPolicy loaded) { std::atomic_store(&current_, std::make_shared<const LoadedPolicy>(std::move(loaded))); }
+  std::shared_ptr<const enrollment::EnrollmentPolicy> Enrollment() const noexcept {
+    return std::atomic_load(&current_)->enrollment;
+  }
+  void Set(LoadedPolicy loaded) {
+    std::atomic_store(&current_, std::make_shared<const LoadedPolicy>(std::move(loaded)));
+  }
 
  private:
   std::shared_ptr<const LoadedPolicy> current_;

@@ -9,7 +9,8 @@
 namespace assay::server {
 namespace {
 
-constexpr std::array<std::uint8_t, 12> kSignature = {0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A};
+constexpr std::array<std::uint8_t, 12> kSignature = {0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D,
+                                                     0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A};
 constexpr std::uint8_t kLocal = 0x20;
 constexpr std::uint8_t kProxy = 0x21;
 constexpr std::uint8_t kTcp4 = 0x11;
@@ -50,14 +51,16 @@ Status CheckTlvs(Bytes fixed, Bytes body, std::size_t offset) {
     Reader number(value);
     const std::uint32_t claimed = number.U32Be();
     ASSAY_CHECK_OK(number.Finish("the checksum of a PROXY header"));
-    if (!ChecksumHolds(fixed, body, at, claimed)) return MakeError(Code::kMalformed, "the checksum of a PROXY header does not hold");
+    if (!ChecksumHolds(fixed, body, at, claimed))
+      return MakeError(Code::kMalformed, "the checksum of a PROXY header does not hold");
   }
   return in.Finish("a PROXY header");
 }
 
 Result<std::string> AddressText(int family, Bytes address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
-  if (::inet_ntop(family, address.data(), text.data(), text.size()) == nullptr) return MakeError(Code::kMalformed, "a PROXY address does not print");
+  if (::inet_ntop(family, address.data(), text.data(), text.size()) == nullptr)
+    return MakeError(Code::kMalformed, "a PROXY address does not print");
   return std::string(text.data());
 }
 
@@ -70,8 +73,10 @@ Result<std::size_t> ProxyBodySize(Bytes fixed) {
   (void)in.U8();
   const std::size_t size = in.U16Be();
   ASSAY_CHECK_OK(in.Finish("a PROXY header"));
-  if (!Equal(signature, kSignature)) return MakeError(Code::kMalformed, "the connection does not begin with a PROXY protocol v2 header");
-  if (command != kLocal && command != kProxy) return MakeError(Code::kMalformed, "a PROXY header of another version or command");
+  if (!Equal(signature, kSignature))
+    return MakeError(Code::kMalformed, "the connection does not begin with a PROXY protocol v2 header");
+  if (command != kLocal && command != kProxy)
+    return MakeError(Code::kMalformed, "a PROXY header of another version or command");
   if (size > kProxyMaxBody) return MakeError(Code::kLimit, "a PROXY header is longer than 552 bytes");
   return size;
 }
@@ -81,7 +86,8 @@ Result<std::string> ProxySource(Bytes fixed, Bytes body) {
   if (body.size() != size) return MakeError(Code::kMalformed, "a PROXY header is cut short");
   if (fixed[kCommandAt] == kLocal) return std::string();  // its family and addresses are to be ignored
   const std::uint8_t family = fixed[kFamilyAt];
-  if (family != kTcp4 && family != kTcp6) return MakeError(Code::kUnsupported, "a PROXY header names neither TCP over IPv4 nor over IPv6");
+  if (family != kTcp4 && family != kTcp6)
+    return MakeError(Code::kUnsupported, "a PROXY header names neither TCP over IPv4 nor over IPv6");
   const std::size_t address = family == kTcp4 ? sizeof(in_addr) : sizeof(in6_addr);
   const std::size_t addresses = 2 * address + kPorts;
   if (body.size() < addresses) return MakeError(Code::kMalformed, "a PROXY header is shorter than its addresses");

@@ -34,7 +34,8 @@ RouteMatch Router::Find(std::string_view method, std::string_view path, Listener
   return best;
 }
 
-Response ErrorResponse(unsigned status, std::string_view code, std::string_view detail, std::string_view fix, bool cbor) {
+Response ErrorResponse(unsigned status, std::string_view code, std::string_view detail, std::string_view fix,
+                       bool cbor) {
   Response response;
   response.status = status;
   if (cbor) {
@@ -42,7 +43,8 @@ Response ErrorResponse(unsigned status, std::string_view code, std::string_view 
     response.body = EncodeErrorReply({std::string(code), std::string(detail), std::string(fix)});
     return response;
   }
-  const std::string text = "{\"code\":" + JsonQuote(code) + ",\"detail\":" + JsonQuote(detail) + ",\"fix\":" + JsonQuote(fix) + "}";
+  const std::string text =
+      "{\"code\":" + JsonQuote(code) + ",\"detail\":" + JsonQuote(detail) + ",\"fix\":" + JsonQuote(fix) + "}";
   response.body = ToBuffer(AsBytes(text));
   return response;
 }

@@ -11,8 +11,8 @@
 namespace assay::server {
 
 struct RouteMatch {
-  const Route* route = nullptr;      // null: none for this path, or none for this method
-  bool other_method = false;         // the path exists under another method
+  const Route* route = nullptr;  // null: none for this path, or none for this method
+  bool other_method = false;     // the path exists under another method
 };
 
 class Router {

@@ -25,12 +25,19 @@ Response Unavailable(std::string_view code, const std::string& detail) {
 
 std::vector<Route> EnrollRoutes::Routes() {
   const auto route = [](const char* path, std::size_t limit, Handler handler) {
-    return Route{.method = "POST", .path = path, .listener = Listener::kNetwork, .body_limit = limit, .handler = std::move(handler)};
+    return Route{.method = "POST",
+                 .path = path,
+                 .listener = Listener::kNetwork,
+                 .body_limit = limit,
+                 .handler = std::move(handler)};
   };
   return {
-      route(route::kEnrollBegin, limits::kOtherBody, [this](Request request, Responder respond) { HandleBegin(std::move(request), std::move(respond)); }),
-      route(route::kEnrollComplete, limits::kOtherBody, [this](Request request, Responder respond) { HandleComplete(std::move(request), std::move(respond)); }),
-      route(route::kEnrollRenew, limits::kEvidenceBody, [this](Request request, Responder respond) { HandleRenew(std::move(request), std::move(respond)); }),
+      route(route::kEnrollBegin, limits::kOtherBody,
+            [this](Request request, Responder respond) { HandleBegin(std::move(request), std::move(respond)); }),
+      route(route::kEnrollComplete, limits::kOtherBody,
+            [this](Request request, Responder respond) { HandleComplete(std::move(request), std::move(respond)); }),
+      route(route::kEnrollRenew, limits::kEvidenceBody,
+            [this](Request request, Responder respond) { HandleRenew(std::move(request), std::move(respond)); }),
   };
 }
 
@@ -41,7 +48,8 @@ void EnrollRoutes::Refuse(const Responder& respond, const ErrorReply& refusal) {
 
 void EnrollRoutes::HandleBegin(Request request, Responder respond) {
   const auto message = DecodeEnrollBegin(request.body);
-  if (!message.ok()) return Refuse(respond, {"malformed", message.error().detail, "send EnrollBegin as docs/evidence.cddl says"});
+  if (!message.ok())
+    return Refuse(respond, {"malformed", message.error().detail, "send EnrollBegin as docs/evidence.cddl says"});
   auto outcome = deps_.service.Begin(*message, request.source);
   if (!outcome.ok()) return respond(Unavailable("enrollment_unavailable", outcome.error().detail));
   if (const auto* refusal = std::get_if<ErrorReply>(&*outcome)) return Refuse(respond, *refusal);
@@ -51,7 +59,8 @@ void EnrollRoutes::HandleBegin(Request request, Responder respond) {
 
 void EnrollRoutes::HandleComplete(Request request, Responder respond) {
   const auto message = DecodeEnrollComplete(request.body);
-  if (!message.ok()) return Refuse(respond, {"malformed", message.error().detail, "send EnrollComplete as docs/evidence.cddl says"});
+  if (!message.ok())
+    return Refuse(respond, {"malformed", message.error().detail, "send EnrollComplete as docs/evidence.cddl says"});
   auto outcome = deps_.service.PrepareComplete(*message);
   if (!outcome.ok()) return respond(Unavailable("enrollment_unavailable", outcome.error().detail));
   if (const auto* refusal = std::get_if<ErrorReply>(&*outcome)) return Refuse(respond, *refusal);
@@ -67,11 +76,14 @@ void EnrollRoutes::HandleRenew(Request request, Responder respond) {
   RecordAndCommit(std::get<enrollment::Pending>(*std::move(outcome)), proven->clock, std::move(respond));
 }
 
-void EnrollRoutes::RecordAndCommit(enrollment::Pending pending, std::optional<tpm::ClockInfo> clock, Responder respond) {
+void EnrollRoutes::RecordAndCommit(enrollment::Pending pending, std::optional<tpm::ClockInfo> clock,
+                                   Responder respond) {
   const std::string line = EncodeRecord(pending.record, clock, deps_.now_ms());
   auto shared = std::make_shared<enrollment::Pending>(std::move(pending));  // by the completion, then by the work item
   const Status queued = deps_.audit.Append(line, [this, shared, respond](Result<std::uint64_t> sequence) {
-    if (!sequence.ok()) return respond(Unavailable("audit_unavailable", "the enrollment could not be recorded: " + sequence.error().detail));
+    if (!sequence.ok())
+      return respond(
+          Unavailable("audit_unavailable", "the enrollment could not be recorded: " + sequence.error().detail));
     const Queued run = deps_.work.Run([this, shared, respond] { Commit(*shared, respond); });
     if (run == Queued::kFull) respond(Unavailable("busy", "too many enrollments wait for the store"));
   });
@@ -83,8 +95,10 @@ void EnrollRoutes::Commit(const enrollment::Pending& pending, const Responder& r
   if (!outcome.ok()) return respond(Unavailable("store_unavailable", outcome.error().detail));
   if (const auto* refusal = std::get_if<ErrorReply>(&*outcome)) {
     // The trail says that this enrollment was accepted: what became of it is recorded before it is answered.
-    const auto recorded = deps_.audit.AppendAndWait(
-        EncodeRecord(SystemRecord{"enrollment_not_kept", refusal->code + " host " + ToHex(pending.record.host_id) + " attester " + ToHex(pending.record.attester), deps_.now_ms()}));
+    const auto recorded = deps_.audit.AppendAndWait(EncodeRecord(SystemRecord{
+        "enrollment_not_kept",
+        refusal->code + " host " + ToHex(pending.record.host_id) + " attester " + ToHex(pending.record.attester),
+        deps_.now_ms()}));
     if (!recorded.ok()) return respond(Unavailable("audit_unavailable", recorded.error().detail));
     return Refuse(respond, *refusal);
   }

@@ -31,7 +31,9 @@ class EnrollRoutes {
  public:
   explicit EnrollRoutes(EnrollDeps deps) : deps_(std::move(deps)) {}
   std::vector<Route> Routes();  // for the network listener; `this` outlives them
-  struct Counts { Counter begun, completed, renewed, refused; };
+  struct Counts {
+    Counter begun, completed, renewed, refused;
+  };
   const Counts& counts() const noexcept { return counts_; }
 
  private:

@@ -41,8 +41,11 @@ Response FromError(const Error& error) {
     case Code::kLimit: return Problem(400, "bad_request", error.detail, "");
     case Code::kConflict: return Problem(409, "conflict", error.detail, "");
     case Code::kDenied: return Problem(403, "denied", error.detail, "");
-    case Code::kConfig: return Problem(422, "policy_invalid", error.detail, "correct the file; the policy in force is unchanged");
-    case Code::kUnavailable: return Problem(503, "unavailable", error.detail, "the audit trail or the store has stopped: see the verifier's log");
+    case Code::kConfig:
+      return Problem(422, "policy_invalid", error.detail, "correct the file; the policy in force is unchanged");
+    case Code::kUnavailable:
+      return Problem(503, "unavailable", error.detail,
+                     "the audit trail or the store has stopped: see the verifier's log");
     default: return Problem(500, CodeName(error.code), error.detail, "see the verifier's log");
   }
 }
@@ -61,7 +64,8 @@ std::string QueryValue(std::string_view query, std::string_view name) {
   while (!query.empty()) {
     const std::size_t end = std::min(query.find('&'), query.size());
     const std::string_view pair = query.substr(0, end);
-    if (pair.starts_with(name) && pair.substr(name.size()).starts_with('=')) return std::string(pair.substr(name.size() + 1));
+    if (pair.starts_with(name) && pair.substr(name.size()).starts_with('='))
+      return std::string(pair.substr(name.size() + 1));
     query.remove_prefix(std::min(end + 1, query.size()));
   }
   return {};
@@ -94,7 +98,11 @@ Json HostJson(const store::HostRow& host) {
 Json VerdictJson(const store::VerdictRow& verdict) {
   Json reasons = Json::parse(verdict.reasons_json, nullptr, false);
   if (!reasons.is_array()) reasons = Json::array();
-  return {{"at_ms", verdict.at_ms}, {"audit_sequence", verdict.audit_sequence}, {"outcome", verdict.outcome}, {"tier", TierName(verdict.tier)}, {"reasons", reasons}};
+  return {{"at_ms", verdict.at_ms},
+          {"audit_sequence", verdict.audit_sequence},
+          {"outcome", verdict.outcome},
+          {"tier", TierName(verdict.tier)},
+          {"reasons", reasons}};
 }
 
 // One sentence for a person: what the newest verdict says and what to do first.
@@ -102,10 +110,15 @@ std::string Summary(const store::HostRow& host, const std::vector<store::Verdict
   if (host.state != "active") return "This host was replaced: its evidence is refused.";
   if (verdicts.empty()) return "Enrolled, and never attested: start assay-agent and assay-relay on it.";
   const Json newest = VerdictJson(verdicts.front());
-  std::string text = "The newest verdict is " + (verdicts.front().outcome == "judged" ? std::string(TierName(verdicts.front().tier)) : verdicts.front().outcome);
+  std::string text =
+      "The newest verdict is " +
+      (verdicts.front().outcome == "judged" ? std::string(TierName(verdicts.front().tier)) : verdicts.front().outcome);
   const Json& reasons = newest["reasons"];
   if (reasons.empty() || !reasons[0].is_object()) return text + ", without a reason against it.";
-  const auto text_of = [&](const char* name) { return reasons[0].contains(name) && reasons[0][name].is_string() ? reasons[0][name].get<std::string>() : std::string(); };
+  const auto text_of = [&](const char* name) {
+    return reasons[0].contains(name) && reasons[0][name].is_string() ? reasons[0][name].get<std::string>()
+                                                                     : std::string();
+  };
   text += ": " + text_of("detail");
   const std::string fix = text_of("fix");
   return fix.empty() ? text : text + " Fix: " + fix;
@@ -118,12 +131,16 @@ struct OperatorRoutes::Calls {
 
   struct Call {
     const Request& request;
-    std::string action;     // "hosts.show", ...
-    std::string target;     // the host as the operator wrote it, or empty
-    std::string reason;     // changes only
+    std::string action;  // "hosts.show", ...
+    std::string target;  // the host as the operator wrote it, or empty
+    std::string reason;  // changes only
     Json body;
     Json Record(const OperatorDeps& with, const char* phase) const {
-      Json line = {{"type", "operator"}, {"at_ms", with.now_ms()}, {"operator", "uid:" + std::to_string(request.peer_uid)}, {"action", action}, {"phase", phase}};
+      Json line = {{"type", "operator"},
+                   {"at_ms", with.now_ms()},
+                   {"operator", "uid:" + std::to_string(request.peer_uid)},
+                   {"action", action},
+                   {"phase", phase}};
       if (!target.empty()) line["target"] = target;
       if (!reason.empty()) line["reason"] = reason;
       return line;
@@ -172,22 +189,27 @@ struct OperatorRoutes::Calls {
   static Status TakeReason(Call& call) {
     call.body = Json::parse(AsText(call.request.body), nullptr, false);
     if (!call.body.is_object()) return MakeError(Code::kMalformed, "the request's body is no JSON object");
-    if (!call.body.contains("reason") || !call.body["reason"].is_string()) return MakeError(Code::kMalformed, "every change needs a reason");
+    if (!call.body.contains("reason") || !call.body["reason"].is_string())
+      return MakeError(Code::kMalformed, "every change needs a reason");
     call.reason = call.body["reason"].get<std::string>();
-    const bool control = std::any_of(call.reason.begin(), call.reason.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+    const bool control =
+        std::any_of(call.reason.begin(), call.reason.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
     const bool blank = call.reason.find_first_not_of(' ') == std::string::npos;
     if (blank || control || call.reason.size() > api::kReasonLimit || !IsUtf8(call.reason)) {
-      return MakeError(Code::kMalformed, "a reason is one line of text, at most " + std::to_string(api::kReasonLimit) + " bytes");
+      return MakeError(Code::kMalformed,
+                       "a reason is one line of text, at most " + std::to_string(api::kReasonLimit) + " bytes");
     }
     return Ok();
   }
 
   // Exactly one host whose id begins with `text`.
   Result<store::HostRow> Resolve(std::string_view text) const {
-    const Error bad = MakeError(Code::kMalformed, "a host is named by 64 hexadecimal digits or by at least 8 that begin its id");
+    const Error bad =
+        MakeError(Code::kMalformed, "a host is named by 64 hexadecimal digits or by at least 8 that begin its id");
     if (text.size() < api::kShortestPrefix || text.size() > 2 * kSha256Size) return bad;
     std::string padded(text);
-    std::transform(padded.begin(), padded.end(), padded.begin(), [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c; });
+    std::transform(padded.begin(), padded.end(), padded.begin(),
+                   [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c; });
     const std::string prefix = padded;
     padded.resize(2 * kSha256Size, '0');
     const Result<Buffer> bytes = FromHex(padded);
@@ -202,7 +224,8 @@ struct OperatorRoutes::Calls {
     if (exact) rows.insert(rows.begin(), std::move(*exact));
     std::erase_if(rows, [&](const store::HostRow& row) { return !ToHex(row.host_id).starts_with(prefix); });
     if (rows.empty()) return MakeError(Code::kNotFound, "no host id begins with " + prefix);
-    if (rows.size() > 1) return MakeError(Code::kConflict, "several host ids begin with " + prefix + ": give more digits");
+    if (rows.size() > 1)
+      return MakeError(Code::kConflict, "several host ids begin with " + prefix + ": give more digits");
     return std::move(rows.front());
   }
 
@@ -269,9 +292,7 @@ struct OperatorRoutes::Calls {
       ASSAY_TRY(const store::HostRow host, Resolve(id));
       record["host"] = ToHex(host.host_id);
       ASSAY_CHECK_OK(deps.store.SetResetAccepted(host.host_id, true));
-      if (deps.accept_reset) {
-        ASSAY_CHECK_OK(deps.accept_reset(host.host_id));
-      }
+      if (deps.accept_reset) { ASSAY_CHECK_OK(deps.accept_reset(host.host_id)); }
       return Json{{"host_id", ToHex(host.host_id)}};
     });
   }
@@ -279,7 +300,8 @@ struct OperatorRoutes::Calls {
   Response Replace(const Request& request, const std::string& id) const {
     Call call{request, "hosts.replace", id, "", {}};
     const Json body = Json::parse(AsText(request.body), nullptr, false);
-    if (!body.is_object() || !body.contains("new") || !body["new"].is_string()) return Problem(400, "bad_request", "the new host is missing", "assayctl hosts replace OLD NEW --reason TEXT");
+    if (!body.is_object() || !body.contains("new") || !body["new"].is_string())
+      return Problem(400, "bad_request", "the new host is missing", "assayctl hosts replace OLD NEW --reason TEXT");
     const std::string replacement = body["new"].get<std::string>();
     return Change(std::move(call), [&](Json& record) -> Result<Json> {
       ASSAY_TRY(const store::HostRow before, Resolve(id));
@@ -297,7 +319,8 @@ struct OperatorRoutes::Calls {
   Response ReloadPolicy(const Request& request) const {
     Call call{request, "policy.reload", "", "", {}};
     if (!deps.prepare_policy) return Problem(501, "not_implemented", "this verifier has no policy file", "");
-    if (const Status reason = TakeReason(call); !reason.ok()) return Problem(400, "reason_required", reason.error().detail, "give --reason TEXT");
+    if (const Status reason = TakeReason(call); !reason.ok())
+      return Problem(400, "reason_required", reason.error().detail, "give --reason TEXT");
     const Result<PreparedPolicy> prepared = deps.prepare_policy();
     Json line = call.Record(deps, prepared.ok() ? "done" : "failed");
     if (prepared.ok()) {
@@ -309,14 +332,18 @@ struct OperatorRoutes::Calls {
     if (const Status recorded = Write(line); !recorded.ok()) return FromError(recorded.error());
     if (!prepared.ok()) return FromError(prepared.error());
     prepared->apply();
-    return JsonResponse(200, {{"old_digest", prepared->old_digest}, {"new_digest", prepared->new_digest}, {"changed", prepared->old_digest != prepared->new_digest}});
+    return JsonResponse(200, {{"old_digest", prepared->old_digest},
+                              {"new_digest", prepared->new_digest},
+                              {"changed", prepared->old_digest != prepared->new_digest}});
   }
 
   Response CreateToken(const Request& request) const {
     const Json body = Json::parse(AsText(request.body), nullptr, false);
     const bool given = body.is_object() && body.contains("ttl_s") && body["ttl_s"].is_number_unsigned();
     const std::uint64_t ttl = given ? body["ttl_s"].get<std::uint64_t>() : 0;
-    if (ttl < api::kTokenTtlLeast || ttl > api::kTokenTtlMost) return Problem(400, "bad_request", "ttl_s must be 60 s to 30 days", "assayctl tokens create-enrollment --ttl 24h");
+    if (ttl < api::kTokenTtlLeast || ttl > api::kTokenTtlMost)
+      return Problem(400, "bad_request", "ttl_s must be 60 s to 30 days",
+                     "assayctl tokens create-enrollment --ttl 24h");
     return Change({request, "tokens.create-enrollment", "", "", {}}, [&](Json& record) -> Result<Json> {
       const std::string token = enrollment::DrawEnrollmentToken();
       const Digest hash = enrollment::EnrollmentTokenHash(token);
@@ -330,13 +357,18 @@ struct OperatorRoutes::Calls {
 
   Response Revoke(const Request& request) const {
     const Json body = Json::parse(AsText(request.body), nullptr, false);
-    const auto text = [&](const char* name) { return body.is_object() && body.contains(name) && body[name].is_string() ? body[name].get<std::string>() : std::string(); };
+    const auto text = [&](const char* name) {
+      return body.is_object() && body.contains(name) && body[name].is_string() ? body[name].get<std::string>()
+                                                                               : std::string();
+    };
     const std::string kind = text("kind"), value = text("value");
     const bool given = body.is_object() && body.contains("ttl_s") && body["ttl_s"].is_number_unsigned();
     const std::uint64_t ttl = given ? body["ttl_s"].get<std::uint64_t>() : 0;
     const bool plain = !value.empty() && value.size() <= api::kRevokedLimit && FromBase64Url(value).ok();
     if ((kind != "token" && kind != "device") || !plain || ttl < 1 || ttl > api::kRevocationTtlMost) {
-      return Problem(400, "bad_request", "kind is token or device, value its id as results carry it, ttl_s 1 s to 3650 days", "assayctl revoke device ID --ttl 30d --reason TEXT");
+      return Problem(400, "bad_request",
+                     "kind is token or device, value its id as results carry it, ttl_s 1 s to 3650 days",
+                     "assayctl revoke device ID --ttl 30d --reason TEXT");
     }
     return Change({request, "revocations.add", "", "", {}}, [&](Json& record) -> Result<Json> {
       const auto until = static_cast<std::int64_t>(deps.now_ms() / 1000 + ttl);
@@ -361,7 +393,8 @@ struct OperatorRoutes::Calls {
     if (post && depth == 2 && at[0] == "policy" && at[1] == "reload") return ReloadPolicy(request);
     if (post && depth == 1 && at[0] == "enrollment-tokens") return CreateToken(request);
     if (post && depth == 1 && at[0] == "revocations") return Revoke(request);
-    return Problem(404, "no_such_route", request.method + " " + request.path + " is no operator route", "see `assayctl --help`");
+    return Problem(404, "no_such_route", request.method + " " + request.path + " is no operator route",
+                   "see `assayctl --help`");
   }
 };
 
@@ -369,8 +402,11 @@ OperatorRoutes::OperatorRoutes(OperatorDeps deps) : calls_(std::make_unique<Call
 OperatorRoutes::~OperatorRoutes() = default;
 
 Response OperatorRoutes::Handle(const Request& request) {
-  if (!calls_->Permitted(request)) return Problem(403, "not_permitted", "this user is no operator of the verifier", "run assayctl as root, as the verifier's user, or as a member of its operators' group");
-  if (!request.path.starts_with(api::kPrefix)) return Problem(404, "no_such_route", request.path + " is no operator route", "");
+  if (!calls_->Permitted(request))
+    return Problem(403, "not_permitted", "this user is no operator of the verifier",
+                   "run assayctl as root, as the verifier's user, or as a member of its operators' group");
+  if (!request.path.starts_with(api::kPrefix))
+    return Problem(404, "no_such_route", request.path + " is no operator route", "");
   return calls_->Dispatch(request, Segments(std::string_view(request.path).substr(sizeof(api::kPrefix) - 1)));
 }
 
@@ -381,7 +417,8 @@ std::vector<Route> OperatorRoutes::Routes() {
     else job();
   };
   std::vector<Route> routes;
-  for (const char* method : {"GET", "POST"}) routes.push_back({method, std::string(api::kPrefix) + "*", Listener::kOperator, api::kBodyLimit, handler});
+  for (const char* method : {"GET", "POST"})
+    routes.push_back({method, std::string(api::kPrefix) + "*", Listener::kOperator, api::kBodyLimit, handler});
   return routes;
 }
 

@@ -42,7 +42,8 @@ Response PublicRoutes::Revocations() {
     else if (row.kind == "device") list.device_ids.push_back(row.value);
   }
   const auto signed_list = deps_.issuer.SignRevocations(list);
-  if (!signed_list.ok()) return ErrorResponse(503, "token_unavailable", signed_list.error().detail, "try again later", false);
+  if (!signed_list.ok())
+    return ErrorResponse(503, "token_unavailable", signed_list.error().detail, "try again later", false);
   const std::lock_guard lock(mutex_);
   list_ = *signed_list;
   list_at_ = now;
@@ -53,17 +54,22 @@ std::vector<Route> PublicRoutes::Routes() {
   std::vector<Route> routes;
   for (const Listener listener : {Listener::kNetwork, Listener::kOperator}) {
     const auto get = [&](const char* path, Handler handler) {
-      routes.push_back({.method = "GET", .path = path, .listener = listener, .body_limit = 0, .handler = std::move(handler)});
+      routes.push_back(
+          {.method = "GET", .path = path, .listener = listener, .body_limit = 0, .handler = std::move(handler)});
     };
     get("/healthz", [](const Request&, const Responder& respond) { respond(Text(200, "text/plain", "ok\n")); });
     get("/readyz", [this](const Request&, const Responder& respond) {
       respond(deps_.ready().ok() ? Text(200, "text/plain", "ready\n") : Text(503, "text/plain", "not ready\n"));
     });
-    get(route::kJwks, [this](const Request&, const Responder& respond) { respond(Text(200, "application/jwk-set+json", deps_.issuer.jwks())); });
+    get(route::kJwks, [this](const Request&, const Responder& respond) {
+      respond(Text(200, "application/jwk-set+json", deps_.issuer.jwks()));
+    });
     get(route::kRevocations, [this](const Request&, const Responder& respond) {
-      if (const auto made = FreshRevocations(static_cast<std::int64_t>(deps_.now_ms() / 1000))) return respond(Text(200, kJose, *made));
+      if (const auto made = FreshRevocations(static_cast<std::int64_t>(deps_.now_ms() / 1000)))
+        return respond(Text(200, kJose, *made));
       const Queued queued = deps_.work.Run([this, respond] { respond(Revocations()); });
-      if (queued == Queued::kFull) respond(ErrorResponse(503, "busy", "too many requests wait for the store", "try again later", false));
+      if (queued == Queued::kFull)
+        respond(ErrorResponse(503, "busy", "too many requests wait for the store", "try again later", false));
     });
     get("/metrics", [this](const Request& request, const Responder& respond) {
       if (request.listener == Listener::kNetwork && !IsLoopback(request.source)) {

@@ -38,8 +38,8 @@ class PublicRoutes {
   PublicDeps deps_;
   // One list a second is read and signed, however many ask: strangers may ask as often as they like.
   mutable std::mutex mutex_;
-  std::string list_;             // signed
-  std::int64_t list_at_ = 0;     // seconds since the epoch
+  std::string list_;          // signed
+  std::int64_t list_at_ = 0;  // seconds since the epoch
 };
 
 }  // namespace assay::server

@@ -36,15 +36,17 @@ constexpr auto kAcceptPause = std::chrono::milliseconds(50);  // out of descript
 
 bool IsShortage(const boost::system::error_code& failed) {
   namespace errc = boost::system::errc;
-  return failed == errc::too_many_files_open || failed == errc::too_many_files_open_in_system || failed == errc::no_buffer_space ||
-         failed == errc::not_enough_memory;
+  return failed == errc::too_many_files_open || failed == errc::too_many_files_open_in_system ||
+         failed == errc::no_buffer_space || failed == errc::not_enough_memory;
 }
 
 // A socket that nobody answers is of a verifier that is gone.
 Status ClearSocketPath(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return MakeError(Code::kConfig, path + ": a socket path has at most " + std::to_string(sizeof address.sun_path - 1) + " bytes");
+  if (path.size() >= sizeof address.sun_path)
+    return MakeError(Code::kConfig,
+                     path + ": a socket path has at most " + std::to_string(sizeof address.sun_path - 1) + " bytes");
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return Ok();
   if (!S_ISSOCK(info.st_mode)) return MakeError(Code::kConfig, path + ": exists and is no socket");
@@ -53,7 +55,8 @@ Status ClearSocketPath(const std::string& path) {
   if (probe.valid() && ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
     return MakeError(Code::kConflict, path + ": another verifier answers there");
   }
-  if (::unlink(path.c_str()) != 0) return MakeError(Code::kIo, path + ": cannot be replaced", static_cast<std::uint32_t>(errno));
+  if (::unlink(path.c_str()) != 0)
+    return MakeError(Code::kIo, path + ": cannot be replaced", static_cast<std::uint32_t>(errno));
   return Ok();
 }
 
@@ -64,11 +67,13 @@ Result<gid_t> GroupOf(const std::string& name) {
 }
 
 Status GiveSocketTo(const std::string& path, const std::string& group_name) {
-  if (::chmod(path.c_str(), kOperatorMode) != 0) return MakeError(Code::kIo, path + ": its mode cannot be set", static_cast<std::uint32_t>(errno));
+  if (::chmod(path.c_str(), kOperatorMode) != 0)
+    return MakeError(Code::kIo, path + ": its mode cannot be set", static_cast<std::uint32_t>(errno));
   if (group_name.empty()) return Ok();
   ASSAY_TRY(const gid_t group, GroupOf(group_name));
   if (::chown(path.c_str(), static_cast<uid_t>(-1), group) == 0) return Ok();
-  return MakeError(Code::kConfig, path + ": cannot be given to the group " + group_name, static_cast<std::uint32_t>(errno));
+  return MakeError(Code::kConfig, path + ": cannot be given to the group " + group_name,
+                   static_cast<std::uint32_t>(errno));
 }
 
 // Descriptors for all connections, and some for the rest of the program.
@@ -77,22 +82,28 @@ Status RaiseDescriptorLimit(const TransportSettings& settings) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return Ok();
   if (limit.rlim_max < wanted) {
-    return MakeError(Code::kConfig, "limits.connections needs " + std::to_string(wanted) + " file descriptors, allowed are " + std::to_string(limit.rlim_max) +
+    return MakeError(Code::kConfig, "limits.connections needs " + std::to_string(wanted) +
+                                        " file descriptors, allowed are " + std::to_string(limit.rlim_max) +
                                         ": raise LimitNOFILE or lower the limit");
   }
   limit.rlim_cur = wanted;
-  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return MakeError(Code::kIo, "the limit of file descriptors cannot be raised", static_cast<std::uint32_t>(errno));
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return MakeError(Code::kIo, "the limit of file descriptors cannot be raised", static_cast<std::uint32_t>(errno));
   return Ok();
 }
 
 class Server final : public Transport {
  public:
   Server(TransportSettings settings, std::vector<Route> routes, BalancerList balancers, asio::ssl::context tls)
-      : shared_{.settings = std::move(settings), .router = Router(std::move(routes)), .balancers = std::move(balancers), .tls = std::move(tls)} {}
+      : shared_{.settings = std::move(settings),
+                .router = Router(std::move(routes)),
+                .balancers = std::move(balancers),
+                .tls = std::move(tls)} {}
   ~Server() override { Stop(0); }
 
   Status Bind() {
-    const unsigned wanted = shared_.settings.threads != 0 ? shared_.settings.threads : std::max(1U, std::thread::hardware_concurrency());
+    const unsigned wanted =
+        shared_.settings.threads != 0 ? shared_.settings.threads : std::max(1U, std::thread::hardware_concurrency());
     for (unsigned i = 0; i < wanted; ++i) loops_.push_back(std::make_unique<asio::io_context>(1));
     ASSAY_CHECK_OK(BindNetwork());
     if (!shared_.settings.operator_socket.empty()) ASSAY_CHECK_OK(BindOperator());
@@ -139,7 +150,9 @@ class Server final : public Transport {
     if (!failed) acceptor_->bind(endpoint, failed);
     if (!failed) acceptor_->listen(kBacklog, failed);
     if (failed) {
-      return MakeError(Code::kIo, "cannot listen on " + shared_.settings.address + " port " + std::to_string(shared_.settings.port) + ": " + failed.message(),
+      return MakeError(Code::kIo,
+                       "cannot listen on " + shared_.settings.address + " port " +
+                           std::to_string(shared_.settings.port) + ": " + failed.message(),
                        static_cast<std::uint32_t>(failed.value()));
     }
     port_ = acceptor_->local_endpoint(failed).port();
@@ -153,12 +166,17 @@ class Server final : public Transport {
     operator_acceptor_ = std::make_unique<Local::acceptor>(*loops_.front());
     operator_acceptor_->open(Local(), failed);
     // The file takes the descriptor's mode (less the umask), and nobody can connect before listen().
-    if (!failed && ::fchmod(operator_acceptor_->native_handle(), kOperatorMode) != 0) failed.assign(errno, boost::system::system_category());
+    if (!failed && ::fchmod(operator_acceptor_->native_handle(), kOperatorMode) != 0)
+      failed.assign(errno, boost::system::system_category());
     if (!failed) operator_acceptor_->bind(Local::endpoint(path), failed);
-    if (failed) return MakeError(Code::kIo, path + ": cannot be made: " + failed.message(), static_cast<std::uint32_t>(failed.value()));
+    if (failed)
+      return MakeError(Code::kIo, path + ": cannot be made: " + failed.message(),
+                       static_cast<std::uint32_t>(failed.value()));
     ASSAY_CHECK_OK(GiveSocketTo(path, shared_.settings.operator_group));
     operator_acceptor_->listen(kBacklog, failed);
-    if (failed) return MakeError(Code::kIo, path + ": cannot listen: " + failed.message(), static_cast<std::uint32_t>(failed.value()));
+    if (failed)
+      return MakeError(Code::kIo, path + ": cannot listen: " + failed.message(),
+                       static_cast<std::uint32_t>(failed.value()));
     return Ok();
   }
 
@@ -186,7 +204,9 @@ class Server final : public Transport {
 
   void Pause(std::function<void()> then) {
     auto timer = std::make_shared<asio::steady_timer>(*loops_.front(), kAcceptPause);  // owned by its own handler
-    timer->async_wait([timer, then = std::move(then)](boost::system::error_code failed) { if (!failed) then(); });
+    timer->async_wait([timer, then = std::move(then)](boost::system::error_code failed) {
+      if (!failed) then();
+    });
   }
 
   ConnectionShared shared_;
@@ -231,14 +251,21 @@ void AddTransportMetrics(const Transport& transport, MetricsPage& page) {
   counter(kRefused, kRefusedHelp, "{limit=\"connections\"}", counts.refused_limit);
   counter(kRefused, kRefusedHelp, "{limit=\"source\"}", counts.refused_source);
   counter(kRefused, kRefusedHelp, "{limit=\"handshakes\"}", counts.refused_handshakes);
-  counter("assay_tls_handshake_failures_total", "TLS handshakes that failed or ran out of time", "", counts.handshake_failures);
-  counter("assay_proxy_header_failures_total", "Balancer connections without a valid PROXY protocol v2 header", "", counts.proxy_failures);
-  counter("assay_timeouts_total", "Handshakes, headers, bodies, handlers and writes that ran out of time", "", counts.timeouts);
+  counter("assay_tls_handshake_failures_total", "TLS handshakes that failed or ran out of time", "",
+          counts.handshake_failures);
+  counter("assay_proxy_header_failures_total", "Balancer connections without a valid PROXY protocol v2 header", "",
+          counts.proxy_failures);
+  counter("assay_timeouts_total", "Handshakes, headers, bodies, handlers and writes that ran out of time", "",
+          counts.timeouts);
   counter("assay_http_requests_total", "Requests whose header was read", "", counts.requests);
-  counter("assay_http_bad_requests_total", "Requests that were no HTTP/1.1 or had too long a header", "", counts.bad_requests);
-  counter("assay_http_bodies_refused_total", "Requests refused because too many large bodies were under way", "", counts.refused_bodies);
-  counter("assay_http_handler_failures_total", "Requests whose handler failed without an answer", "", counts.handler_failures);
-  page.AddHistogram("assay_http_request_seconds", "From a request's first byte to the last of its reply", "", counts.request_seconds);
+  counter("assay_http_bad_requests_total", "Requests that were no HTTP/1.1 or had too long a header", "",
+          counts.bad_requests);
+  counter("assay_http_bodies_refused_total", "Requests refused because too many large bodies were under way", "",
+          counts.refused_bodies);
+  counter("assay_http_handler_failures_total", "Requests whose handler failed without an answer", "",
+          counts.handler_failures);
+  page.AddHistogram("assay_http_request_seconds", "From a request's first byte to the last of its reply", "",
+                    counts.request_seconds);
   gauge("assay_connections", "Network connections open, handshakes among them", counts.connections);
   gauge("assay_tls_handshakes", "PROXY headers and TLS handshakes under way", counts.handshakes);
   gauge("assay_operator_connections", "Connections open on the operator socket", counts.operator_connections);

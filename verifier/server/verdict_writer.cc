@@ -48,13 +48,14 @@ void VerdictWriter::Run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });
-    if (queue_.empty()) return;  // stopping, and nothing is left
+    if (queue_.empty()) return;                                           // stopping, and nothing is left
     if (!stop_) wake_.wait_for(lock, kGather, [this] { return stop_; });  // one transaction for what arrives together
     std::vector<store::VerdictRow> batch;
     batch.swap(queue_);
     busy_ = true;
     lock.unlock();
-    std::sort(batch.begin(), batch.end(), [](const auto& a, const auto& b) { return a.audit_sequence < b.audit_sequence; });
+    std::sort(batch.begin(), batch.end(),
+              [](const auto& a, const auto& b) { return a.audit_sequence < b.audit_sequence; });
     const Status written = store_.PutVerdicts(batch);
     lock.lock();
     busy_ = false;
@@ -63,7 +64,8 @@ void VerdictWriter::Run() {
       if (stop_) return;
       batch.insert(batch.end(), std::make_move_iterator(queue_.begin()), std::make_move_iterator(queue_.end()));
       queue_ = std::move(batch);
-      if (queue_.size() > kMaxQueue) queue_.erase(queue_.begin(), queue_.end() - static_cast<std::ptrdiff_t>(kMaxQueue));
+      if (queue_.size() > kMaxQueue)
+        queue_.erase(queue_.begin(), queue_.end() - static_cast<std::ptrdiff_t>(kMaxQueue));
       wake_.wait_for(lock, kRetryDelay, [this] { return stop_; });
     } else {
       failures_ = 0;

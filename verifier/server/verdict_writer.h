@@ -20,8 +20,8 @@ class VerdictWriter {
   VerdictWriter(const VerdictWriter&) = delete;
   VerdictWriter& operator=(const VerdictWriter&) = delete;
 
-  void Put(store::VerdictRow row);   // any thread; only after the row's record is durable
-  void Flush();                      // waits until everything put so far was tried
+  void Put(store::VerdictRow row);  // any thread; only after the row's record is durable
+  void Flush();                     // waits until everything put so far was tried
   std::uint64_t failures() const noexcept;
 
  private:

@@ -7,7 +7,8 @@
 
 namespace assay::store {
 
-AikCache::AikCache(Store& store, std::size_t capacity) : store_(store), per_shard_(std::max<std::size_t>(1, capacity / kShards)) {}
+AikCache::AikCache(Store& store, std::size_t capacity)
+    : store_(store), per_shard_(std::max<std::size_t>(1, capacity / kShards)) {}
 
 AikRecordPtr AikCache::FindCached(const Digest& attester) {
   Shard& shard = ShardOf(attester);
@@ -52,7 +53,8 @@ Result<AikRecordPtr> AikCache::Read(const Digest& attester) {
   ASSAY_TRY(const tpm::PublicArea area, tpm::DecodePublicArea(aik->public_area));
   ASSAY_TRY(PublicKey key, tpm::KeyOf(area));
   Buffer spki = key.Spki();
-  return AikRecordPtr(std::make_shared<const AikRecord>(AikRecord{*std::move(aik), *std::move(host), std::move(key), std::move(spki)}));
+  return AikRecordPtr(
+      std::make_shared<const AikRecord>(AikRecord{*std::move(aik), *std::move(host), std::move(key), std::move(spki)}));
 }
 
 void AikCache::Drop(Shard& shard, const Digest& attester) {

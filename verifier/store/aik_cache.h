@@ -46,15 +46,22 @@ class AikCache {
   void ForgetHost(const Digest& host_id);
 
   std::size_t size() const;
-  struct Counters { std::uint64_t hits = 0, misses = 0, evictions = 0; };
+  struct Counters {
+    std::uint64_t hits = 0, misses = 0, evictions = 0;
+  };
   Counters counters() const;
 
  private:
   static constexpr std::size_t kShards = 64;
   struct DigestHash {
-    std::size_t operator()(const Digest& digest) const noexcept { return static_cast<std::size_t>(Reader(digest).U64Be()); }
+    std::size_t operator()(const Digest& digest) const noexcept {
+      return static_cast<std::size_t>(Reader(digest).U64Be());
+    }
   };
-  struct Slot { AikRecordPtr record; bool used = false; };  // used: looked up since the hand last passed
+  struct Slot {
+    AikRecordPtr record;
+    bool used = false;
+  };  // used: looked up since the hand last passed
   struct alignas(64) Shard {
     mutable std::mutex mutex;
     std::unordered_map<Digest, std::size_t, DigestHash> index;  // into slots

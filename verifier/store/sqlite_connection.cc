@@ -63,7 +63,8 @@ Query& Query::OptionalBlob(const std::optional<Digest>& value) {
   return *this;
 }
 Query& Query::Text(std::string_view value) {
-  Keep(sqlite3_bind_text64(statement_, ++position_, value.empty() ? "" : value.data(), value.size(), SQLITE_STATIC, SQLITE_UTF8));
+  Keep(sqlite3_bind_text64(statement_, ++position_, value.empty() ? "" : value.data(), value.size(), SQLITE_STATIC,
+                           SQLITE_UTF8));
   return *this;
 }
 Query& Query::Int(std::int64_t value) {
@@ -112,25 +113,28 @@ Digest Query::DigestAt(int column) noexcept {
 }
 Status Query::Sound(std::string_view what) const {
   if (!damaged_) return Ok();
-  return MakeError(Code::kMalformed, "store: a row of " + std::string(what) + " is damaged: restore the store from a backup");
+  return MakeError(Code::kMalformed,
+                   "store: a row of " + std::string(what) + " is damaged: restore the store from a backup");
 }
 
 Result<std::unique_ptr<Connection>> Connection::Open(const std::string& path, int busy_timeout_ms) {
   auto connection = std::make_unique<Connection>();
   sqlite3* raw = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, nullptr);
+  const int code =
+      sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, nullptr);
   connection->db_.reset(raw);
   if (code != SQLITE_OK) return FaultOf(raw, code, "opening " + path);
   sqlite3_extended_result_codes(raw, 1);
   sqlite3_busy_timeout(raw, busy_timeout_ms);
   // journal_mode comes first: it is the statement that finds out whether the file is a database at all.
-  for (const char* pragma : {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA foreign_keys=ON", "PRAGMA trusted_schema=OFF",
-                             "PRAGMA cell_size_check=ON", "PRAGMA cache_size=-16384"}) {
+  for (const char* pragma : {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA foreign_keys=ON",
+                             "PRAGMA trusted_schema=OFF", "PRAGMA cell_size_check=ON", "PRAGMA cache_size=-16384"}) {
     ASSAY_CHECK_OK(connection->Execute(pragma));
   }
   ASSAY_TRY(const std::int64_t synchronous, connection->ReadInt("PRAGMA synchronous"));
   ASSAY_TRY(const std::int64_t foreign_keys, connection->ReadInt("PRAGMA foreign_keys"));
-  if (synchronous != 2 || foreign_keys != 1) return MakeError(Code::kUnsupported, "store: this SQLite ignores synchronous=FULL or foreign_keys");
+  if (synchronous != 2 || foreign_keys != 1)
+    return MakeError(Code::kUnsupported, "store: this SQLite ignores synchronous=FULL or foreign_keys");
   return connection;
 }
 
@@ -215,7 +219,8 @@ void ConnectionPool::Return(std::unique_ptr<Connection> connection) noexcept {
 
 Status PrepareFile(const std::string& path) {
   const auto fault = [&](const char* doing) {
-    return MakeError(Code::kIo, "store: " + std::string(doing) + " " + path + ": " + std::strerror(errno), static_cast<std::uint32_t>(errno));
+    return MakeError(Code::kIo, "store: " + std::string(doing) + " " + path + ": " + std::strerror(errno),
+                     static_cast<std::uint32_t>(errno));
   };
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (fd.valid()) {
@@ -231,7 +236,9 @@ Status PrepareFile(const std::string& path) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return fault("reading the owner of");
   if (!S_ISREG(info.st_mode)) return MakeError(Code::kDenied, "store: " + path + " is not a regular file");
-  if (info.st_uid != ::geteuid()) return MakeError(Code::kDenied, "store: " + path + " belongs to another user: give it to the one that runs the verifier");
+  if (info.st_uid != ::geteuid())
+    return MakeError(Code::kDenied,
+                     "store: " + path + " belongs to another user: give it to the one that runs the verifier");
   if ((info.st_mode & 077) != 0) return MakeError(Code::kDenied, "store: " + path + " is open to others: chmod 600 it");
   return Ok();
 }

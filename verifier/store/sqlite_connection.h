@@ -29,12 +29,31 @@ using StatementHandle = Handle<sqlite3_stmt, FinalizeSqlite>;
 
 // Every statement of the store; the text is in sqlite_schema.cc.
 enum class Sql : std::uint8_t {
-  kBegin, kBeginRead, kCommit, kRollback,
-  kFindHost, kFindAik, kListHosts,
-  kInsertHost, kUpdateHost, kUpsertAik, kUseToken,
-  kSetResetAccepted, kReplaceHost, kDeleteHost, kDeleteVerdicts,
-  kPutVerdict, kPutClock, kRaiseMark, kFindMark, kVerdicts, kClocks,
-  kCheckToken, kAddToken, kAddRevocation, kRevocations,
+  kBegin,
+  kBeginRead,
+  kCommit,
+  kRollback,
+  kFindHost,
+  kFindAik,
+  kListHosts,
+  kInsertHost,
+  kUpdateHost,
+  kUpsertAik,
+  kUseToken,
+  kSetResetAccepted,
+  kReplaceHost,
+  kDeleteHost,
+  kDeleteVerdicts,
+  kPutVerdict,
+  kPutClock,
+  kRaiseMark,
+  kFindMark,
+  kVerdicts,
+  kClocks,
+  kCheckToken,
+  kAddToken,
+  kAddRevocation,
+  kRevocations,
   kCount,
 };
 const char* SqlText(Sql sql) noexcept;
@@ -47,22 +66,22 @@ class Query {
   Query(const Query&) = delete;
   Query& operator=(const Query&) = delete;
 
-  Query& Blob(Bytes value);                 // the bytes outlive the query
+  Query& Blob(Bytes value);  // the bytes outlive the query
   Query& OptionalBlob(const std::optional<Digest>& value);
-  Query& Text(std::string_view value);      // the text outlives the query
+  Query& Text(std::string_view value);  // the text outlives the query
   Query& Int(std::int64_t value);
-  Query& Uint(std::uint64_t value);         // kLimit over 2^63 - 1
+  Query& Uint(std::uint64_t value);  // kLimit over 2^63 - 1
 
   enum class Row : std::uint8_t { kDone, kRow };
   Result<Row> Step();
-  Status Run();                             // a statement without rows
+  Status Run();  // a statement without rows
 
   std::int64_t IntAt(int column) const noexcept;
   std::uint64_t UintAt(int column) const noexcept { return static_cast<std::uint64_t>(IntAt(column)); }
   bool IsNull(int column) const noexcept;
   Bytes BlobAt(int column) const noexcept;  // valid until the next step
   std::string TextAt(int column) const;
-  Digest DigestAt(int column) noexcept;     // another length marks the row as damaged: see damaged()
+  Digest DigestAt(int column) noexcept;  // another length marks the row as damaged: see damaged()
   bool damaged() const noexcept { return damaged_; }
   Status Sound(std::string_view what) const;  // kMalformed when a column did not hold what it must
 
@@ -81,7 +100,7 @@ class Connection {
   // The file exists already, with the right owner and mode: see PrepareFile. Sets WAL, synchronous FULL, foreign keys.
   static Result<std::unique_ptr<Connection>> Open(const std::string& path, int busy_timeout_ms);
   Result<sqlite3_stmt*> Prepared(Sql sql);
-  Status Execute(const char* sql);          // fixed text of this build only
+  Status Execute(const char* sql);  // fixed text of this build only
   Result<std::int64_t> ReadInt(const char* sql);
   sqlite3* get() const noexcept { return db_.get(); }
   Error Fault(std::string_view doing) const;
@@ -108,14 +127,18 @@ class Transaction {
 // Bounded; a caller waits when all are out. Connections are opened when first needed.
 class ConnectionPool {
  public:
-  ConnectionPool(std::string path, int busy_timeout_ms, std::size_t limit) : path_(std::move(path)), busy_timeout_ms_(busy_timeout_ms), limit_(limit) {}
+  ConnectionPool(std::string path, int busy_timeout_ms, std::size_t limit)
+      : path_(std::move(path)), busy_timeout_ms_(busy_timeout_ms), limit_(limit) {}
 
   class Lease {
    public:
-    Lease(ConnectionPool& pool, std::unique_ptr<Connection> connection) noexcept : pool_(&pool), connection_(std::move(connection)) {}
+    Lease(ConnectionPool& pool, std::unique_ptr<Connection> connection) noexcept
+        : pool_(&pool), connection_(std::move(connection)) {}
     Lease(Lease&&) noexcept = default;
     Lease& operator=(Lease&&) = delete;
-    ~Lease() { if (connection_) pool_->Return(std::move(connection_)); }
+    ~Lease() {
+      if (connection_) pool_->Return(std::move(connection_));
+    }
     Connection& operator*() const noexcept { return *connection_; }
     Connection* operator->() const noexcept { return connection_.get(); }
 

@@ -57,14 +57,14 @@ Status RefuseForeign(Connection& connection, const std::string& path) {
 Status Migrate(Connection& connection, const std::string& path) {
   ASSAY_TRY(Transaction transaction, Transaction::Begin(connection));
   ASSAY_CHECK_OK(RefuseForeign(connection, path));
-  ASSAY_TRY(const std::int64_t tables, connection.ReadInt("SELECT count(*) FROM sqlite_schema WHERE name = 'schema_version'"));
+  ASSAY_TRY(const std::int64_t tables,
+            connection.ReadInt("SELECT count(*) FROM sqlite_schema WHERE name = 'schema_version'"));
   std::int64_t version = 0;
-  if (tables != 0) {
-    ASSAY_TRY(version, connection.ReadInt("SELECT coalesce(max(version), 0) FROM schema_version"));
-  }
+  if (tables != 0) { ASSAY_TRY(version, connection.ReadInt("SELECT coalesce(max(version), 0) FROM schema_version")); }
   if (version > kSchemaVersion || version < 0) {
-    return MakeError(Code::kUnsupported, "store: " + path + " has schema version " + std::to_string(version) + ", this build knows up to " +
-                                             std::to_string(kSchemaVersion) + ": run the newer assay-verifier or restore the older store");
+    return MakeError(Code::kUnsupported, "store: " + path + " has schema version " + std::to_string(version) +
+                                             ", this build knows up to " + std::to_string(kSchemaVersion) +
+                                             ": run the newer assay-verifier or restore the older store");
   }
   for (; version < kSchemaVersion; ++version) {
     ASSAY_CHECK_OK(connection.Execute(kMigrations[version]));
@@ -82,40 +82,58 @@ const char* SqlText(Sql sql) noexcept {
       "BEGIN",
       "COMMIT",
       "ROLLBACK",
-      "SELECT host_id, label, ek_class, weak_device_id, ek_spki, enrolled_at, generation, reset_accepted, state, replaced_by FROM hosts WHERE host_id = ?1",
+      "SELECT host_id, label, ek_class, weak_device_id, ek_spki, enrolled_at, generation, reset_accepted, state, "
+      "replaced_by FROM hosts WHERE host_id = ?1",
       "SELECT attester, host_id, generation, scheme, public_area, certificate, not_after FROM aiks WHERE attester = ?1",
-      "SELECT host_id, label, ek_class, weak_device_id, ek_spki, enrolled_at, generation, reset_accepted, state, replaced_by FROM hosts "
+      "SELECT host_id, label, ek_class, weak_device_id, ek_spki, enrolled_at, generation, reset_accepted, state, "
+      "replaced_by FROM hosts "
       "WHERE host_id > ?1 ORDER BY host_id LIMIT ?2",
-      "INSERT INTO hosts(host_id, label, ek_class, weak_device_id, ek_spki, enrolled_at, generation, reset_accepted, state, replaced_by) "
+      "INSERT INTO hosts(host_id, label, ek_class, weak_device_id, ek_spki, enrolled_at, generation, reset_accepted, "
+      "state, replaced_by) "
       "VALUES(?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8, NULL)",
       // What an operator sets (state, replaced_by, reset_accepted) and the first enrollment's time are not an enrollment's to change.
-      "UPDATE hosts SET label = ?2, ek_class = ?3, weak_device_id = ?4, ek_spki = ?5, generation = ?6 WHERE host_id = ?1",
-      "INSERT INTO aiks(attester, host_id, generation, scheme, public_area, certificate, not_after) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7) "
-      "ON CONFLICT(attester) DO UPDATE SET generation = excluded.generation, scheme = excluded.scheme, public_area = excluded.public_area, "
-      "certificate = excluded.certificate, not_after = excluded.not_after WHERE host_id = excluded.host_id RETURNING generation",
-      "UPDATE enrollment_tokens SET used_at = ?2, used_by = ?3 WHERE token_hash = ?1 AND used_at IS NULL AND expires_at > ?2 RETURNING 1",
+      "UPDATE hosts SET label = ?2, ek_class = ?3, weak_device_id = ?4, ek_spki = ?5, generation = ?6 WHERE host_id = "
+      "?1",
+      "INSERT INTO aiks(attester, host_id, generation, scheme, public_area, certificate, not_after) VALUES(?1, ?2, ?3, "
+      "?4, ?5, ?6, ?7) "
+      "ON CONFLICT(attester) DO UPDATE SET generation = excluded.generation, scheme = excluded.scheme, public_area = "
+      "excluded.public_area, "
+      "certificate = excluded.certificate, not_after = excluded.not_after WHERE host_id = excluded.host_id RETURNING "
+      "generation",
+      "UPDATE enrollment_tokens SET used_at = ?2, used_by = ?3 WHERE token_hash = ?1 AND used_at IS NULL AND "
+      "expires_at > ?2 RETURNING 1",
       "UPDATE hosts SET reset_accepted = ?2 WHERE host_id = ?1 RETURNING 1",
       "UPDATE hosts SET state = 'replaced', replaced_by = ?2 WHERE host_id = ?1 RETURNING 1",
       "DELETE FROM hosts WHERE host_id = ?1 RETURNING 1",
       "DELETE FROM verdicts WHERE host_id = ?1",
       // A host forgotten in the meantime gets no verdict row back.
-      "INSERT INTO verdicts(host_id, audit_sequence, at_ms, outcome, tier, reasons, reset_count, restart_count, clock_ms, clock_sequence, "
-      "runtime_index, pcr14) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12 WHERE EXISTS(SELECT 1 FROM hosts WHERE host_id = ?1) "
-      "ON CONFLICT(host_id, audit_sequence) DO UPDATE SET at_ms = excluded.at_ms, outcome = excluded.outcome, tier = excluded.tier, "
-      "reasons = excluded.reasons, reset_count = excluded.reset_count, restart_count = excluded.restart_count, clock_ms = excluded.clock_ms, "
+      "INSERT INTO verdicts(host_id, audit_sequence, at_ms, outcome, tier, reasons, reset_count, restart_count, "
+      "clock_ms, clock_sequence, "
+      "runtime_index, pcr14) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12 WHERE EXISTS(SELECT 1 FROM hosts "
+      "WHERE host_id = ?1) "
+      "ON CONFLICT(host_id, audit_sequence) DO UPDATE SET at_ms = excluded.at_ms, outcome = excluded.outcome, tier = "
+      "excluded.tier, "
+      "reasons = excluded.reasons, reset_count = excluded.reset_count, restart_count = excluded.restart_count, "
+      "clock_ms = excluded.clock_ms, "
       "clock_sequence = excluded.clock_sequence, runtime_index = excluded.runtime_index, pcr14 = excluded.pcr14",
-      "INSERT INTO clocks(host_id, reset_count, restart_count, clock_ms, audit_sequence, runtime_index, pcr14) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7) "
-      "ON CONFLICT(host_id) DO UPDATE SET reset_count = excluded.reset_count, restart_count = excluded.restart_count, clock_ms = excluded.clock_ms, "
+      "INSERT INTO clocks(host_id, reset_count, restart_count, clock_ms, audit_sequence, runtime_index, pcr14) "
+      "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7) "
+      "ON CONFLICT(host_id) DO UPDATE SET reset_count = excluded.reset_count, restart_count = excluded.restart_count, "
+      "clock_ms = excluded.clock_ms, "
       "audit_sequence = excluded.audit_sequence, runtime_index = excluded.runtime_index, pcr14 = excluded.pcr14 "
       "WHERE excluded.audit_sequence >= audit_sequence",
-      "INSERT INTO marks(name, value) VALUES('audit', ?1) ON CONFLICT(name) DO UPDATE SET value = max(value, excluded.value)",
+      "INSERT INTO marks(name, value) VALUES('audit', ?1) ON CONFLICT(name) DO UPDATE SET value = max(value, "
+      "excluded.value)",
       "SELECT value FROM marks WHERE name = 'audit'",
-      "SELECT host_id, audit_sequence, at_ms, outcome, tier, reasons, reset_count, restart_count, clock_ms, clock_sequence, runtime_index, pcr14 "
+      "SELECT host_id, audit_sequence, at_ms, outcome, tier, reasons, reset_count, restart_count, clock_ms, "
+      "clock_sequence, runtime_index, pcr14 "
       "FROM verdicts WHERE host_id = ?1 ORDER BY audit_sequence DESC LIMIT ?2",
-      "SELECT host_id, reset_count, restart_count, clock_ms, audit_sequence, runtime_index, pcr14 FROM clocks ORDER BY host_id",
+      "SELECT host_id, reset_count, restart_count, clock_ms, audit_sequence, runtime_index, pcr14 FROM clocks ORDER BY "
+      "host_id",
       "SELECT 1 FROM enrollment_tokens WHERE token_hash = ?1 AND used_at IS NULL AND expires_at > ?2",
       "INSERT INTO enrollment_tokens(token_hash, expires_at) VALUES(?1, ?2)",
-      "INSERT INTO revocations(kind, value, until) VALUES(?1, ?2, ?3) ON CONFLICT(kind, value) DO UPDATE SET until = max(until, excluded.until)",
+      "INSERT INTO revocations(kind, value, until) VALUES(?1, ?2, ?3) ON CONFLICT(kind, value) DO UPDATE SET until = "
+      "max(until, excluded.until)",
       "SELECT kind, value, until FROM revocations WHERE until > ?1 ORDER BY until, kind, value",
   };
   return kText[static_cast<std::size_t>(sql)];

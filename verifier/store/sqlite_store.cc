@@ -16,7 +16,8 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::Open(const SqliteOptions& opti
   ASSAY_TRY(const ConnectionPool::Lease connection, store->pool_.Take());
   ASSAY_CHECK_OK(Migrate(*connection, options.path));
   // Every statement is prepared once here: one that this schema does not hold is found now, not under load.
-  for (std::size_t i = 0; i < static_cast<std::size_t>(Sql::kCount); ++i) ASSAY_CHECK_OK(connection->Prepared(static_cast<Sql>(i)));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Sql::kCount); ++i)
+    ASSAY_CHECK_OK(connection->Prepared(static_cast<Sql>(i)));
   return store;
 }
 
@@ -46,7 +47,8 @@ Result<AikRow> ReadAik(Query& row) {
              .not_after = row.IntAt(6)};
   ASSAY_CHECK_OK(row.Sound("aiks"));
   const std::int64_t scheme = row.IntAt(3);
-  if (scheme < 0 || scheme > static_cast<std::int64_t>(SignatureScheme::kEd25519)) return MakeError(Code::kMalformed, "store: a row of aiks names an unknown scheme");
+  if (scheme < 0 || scheme > static_cast<std::int64_t>(SignatureScheme::kEd25519))
+    return MakeError(Code::kMalformed, "store: a row of aiks names an unknown scheme");
   aik.scheme = static_cast<SignatureScheme>(scheme);
   return aik;
 }

@@ -13,9 +13,9 @@
 namespace assay::store {
 
 struct SqliteOptions {
-  std::string path;               // created 0600 when missing; the directory exists
+  std::string path;  // created 0600 when missing; the directory exists
   int busy_timeout_ms = 5000;
-  std::size_t connections = 8;    // at most this many at a time; further callers wait
+  std::size_t connections = 8;  // at most this many at a time; further callers wait
 };
 
 class SqliteStore final : public Store {
@@ -26,7 +26,8 @@ class SqliteStore final : public Store {
   Result<std::optional<HostRow>> FindHost(const Digest& host_id) override;
   Result<std::optional<AikRow>> FindAik(const Digest& attester) override;
   Result<std::vector<HostRow>> ListHosts(const std::optional<Digest>& after, std::size_t limit) override;
-  Result<std::uint64_t> PutEnrollment(const HostRow& host, const AikRow& aik, const std::optional<Digest>& token_hash, std::int64_t now) override;
+  Result<std::uint64_t> PutEnrollment(const HostRow& host, const AikRow& aik, const std::optional<Digest>& token_hash,
+                                      std::int64_t now) override;
   Status SetResetAccepted(const Digest& host_id, bool accepted) override;
   Status ReplaceHost(const Digest& old_host, const Digest& new_host) override;
   Status ForgetHost(const Digest& host_id) override;
@@ -44,7 +45,8 @@ class SqliteStore final : public Store {
   Result<std::string> QueryPlan(Sql sql);
 
  private:
-  explicit SqliteStore(const SqliteOptions& options) : pool_(options.path, options.busy_timeout_ms, options.connections) {}
+  explicit SqliteStore(const SqliteOptions& options)
+      : pool_(options.path, options.busy_timeout_ms, options.connections) {}
   ConnectionPool pool_;
   std::mutex writing_;  // taken before a connection is leased for writing
 };

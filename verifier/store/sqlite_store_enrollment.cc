@@ -28,7 +28,10 @@ Status UseToken(Connection& connection, const Digest& token_hash, const Digest& 
 }
 
 // The generation of the host's current key, and whether `attester` is that key already. 0: a new host.
-struct Known { std::uint64_t generation = 0; bool renewal = false; };
+struct Known {
+  std::uint64_t generation = 0;
+  bool renewal = false;
+};
 Result<Known> FindKnown(Connection& connection, const HostRow& host, const Digest& attester) {
   Known known;
   {
@@ -54,7 +57,11 @@ Result<Known> FindKnown(Connection& connection, const HostRow& host, const Diges
 Status WriteHost(Connection& connection, const HostRow& host, std::uint64_t generation, bool known) {
   ASSAY_TRY(sqlite3_stmt* const statement, connection.Prepared(known ? Sql::kUpdateHost : Sql::kInsertHost));
   Query query(statement, connection.get());
-  query.Blob(host.host_id).Text(host.label).Int(static_cast<std::int64_t>(host.ek_class)).Int(host.weak_device_id ? 1 : 0).Blob(host.ek_spki_digest);
+  query.Blob(host.host_id)
+      .Text(host.label)
+      .Int(static_cast<std::int64_t>(host.ek_class))
+      .Int(host.weak_device_id ? 1 : 0)
+      .Blob(host.ek_spki_digest);
   if (known) query.Uint(generation);
   else query.Int(host.enrolled_at).Int(host.reset_accepted ? 1 : 0).Text(host.state);
   return query.Run();
@@ -72,8 +79,10 @@ Status WriteAik(Connection& connection, const AikRow& aik, const Digest& host_id
 
 }  // namespace
 
-Result<std::uint64_t> SqliteStore::PutEnrollment(const HostRow& host, const AikRow& aik, const std::optional<Digest>& token_hash, std::int64_t now) {
-  if (aik.host_id != host.host_id) return MakeError(Code::kInternal, "store: the AIK row names another host than the host row");
+Result<std::uint64_t> SqliteStore::PutEnrollment(const HostRow& host, const AikRow& aik,
+                                                 const std::optional<Digest>& token_hash, std::int64_t now) {
+  if (aik.host_id != host.host_id)
+    return MakeError(Code::kInternal, "store: the AIK row names another host than the host row");
   const std::lock_guard writing(writing_);
   ASSAY_TRY(const ConnectionPool::Lease connection, pool_.Take());
   ASSAY_TRY(Transaction transaction, Transaction::Begin(*connection));

@@ -11,15 +11,29 @@ namespace {
 Status PutClock(Connection& connection, const Digest& host_id, const ClockRow& clock) {
   ASSAY_TRY(sqlite3_stmt* const statement, connection.Prepared(Sql::kPutClock));
   Query query(statement, connection.get());
-  query.Blob(host_id).Int(clock.reset_count).Int(clock.restart_count).Uint(clock.clock_ms).Uint(clock.audit_sequence).Uint(clock.runtime_index);
+  query.Blob(host_id)
+      .Int(clock.reset_count)
+      .Int(clock.restart_count)
+      .Uint(clock.clock_ms)
+      .Uint(clock.audit_sequence)
+      .Uint(clock.runtime_index);
   return query.Blob(clock.pcr14).Run();
 }
 
 Status PutVerdict(Connection& connection, const VerdictRow& row) {
   ASSAY_TRY(sqlite3_stmt* const statement, connection.Prepared(Sql::kPutVerdict));
   Query query(statement, connection.get());
-  query.Blob(row.host_id).Uint(row.audit_sequence).Int(row.at_ms).Text(row.outcome).Int(static_cast<std::int64_t>(row.tier)).Text(row.reasons_json);
-  query.Int(row.clock.reset_count).Int(row.clock.restart_count).Uint(row.clock.clock_ms).Uint(row.clock.audit_sequence).Uint(row.clock.runtime_index);
+  query.Blob(row.host_id)
+      .Uint(row.audit_sequence)
+      .Int(row.at_ms)
+      .Text(row.outcome)
+      .Int(static_cast<std::int64_t>(row.tier))
+      .Text(row.reasons_json);
+  query.Int(row.clock.reset_count)
+      .Int(row.clock.restart_count)
+      .Uint(row.clock.clock_ms)
+      .Uint(row.clock.audit_sequence)
+      .Uint(row.clock.runtime_index);
   return query.Blob(row.clock.pcr14).Run();
 }
 
@@ -56,7 +70,8 @@ Result<std::vector<VerdictRow>> SqliteStore::Verdicts(const Digest& host_id, std
   ASSAY_TRY(const ConnectionPool::Lease connection, pool_.Take());
   ASSAY_TRY(sqlite3_stmt* const statement, connection->Prepared(Sql::kVerdicts));
   Query query(statement, connection->get());
-  query.Blob(host_id).Int(static_cast<std::int64_t>(std::min<std::size_t>(limit, std::numeric_limits<std::int32_t>::max())));
+  query.Blob(host_id).Int(
+      static_cast<std::int64_t>(std::min<std::size_t>(limit, std::numeric_limits<std::int32_t>::max())));
   std::vector<VerdictRow> out;
   while (true) {
     ASSAY_TRY(const Query::Row row, query.Step());

@@ -13,7 +13,8 @@ TokenFault JudgeRevocation(const AccessClaims& claims, const AccessPolicy& polic
   if (policy.mode == Mode::kCached) {
     if (policy.denylist == nullptr) return TokenFault::kUnavailable;
     const auto refreshed = policy.denylist->refreshed_at();
-    if (!refreshed || *refreshed > policy.claims.now || policy.claims.now - *refreshed > policy.denylist_age_s) return TokenFault::kUnavailable;
+    if (!refreshed || *refreshed > policy.claims.now || policy.claims.now - *refreshed > policy.denylist_age_s)
+      return TokenFault::kUnavailable;
     return policy.denylist->Has(claims.id) ? TokenFault::kRevoked : TokenFault::kNone;
   }
   if (policy.store == nullptr) return TokenFault::kUnavailable;
@@ -26,7 +27,8 @@ CheckedClaims Judge(std::string_view payload, const AccessPolicy& policy) {
   CheckedClaims checked = CheckClaims(payload, policy.claims);
   if (checked.fault != TokenFault::kNone) return checked;
   const auto& scopes = checked.claims.scopes;
-  if (!policy.scope.empty() && std::find(scopes.begin(), scopes.end(), policy.scope) == scopes.end()) checked.fault = TokenFault::kScope;
+  if (!policy.scope.empty() && std::find(scopes.begin(), scopes.end(), policy.scope) == scopes.end())
+    checked.fault = TokenFault::kScope;
   else checked.fault = JudgeRevocation(checked.claims, policy);
   return checked;
 }

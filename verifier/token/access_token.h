@@ -9,7 +9,7 @@
 
 namespace assay::token {
 
-inline constexpr char kAccessType[] = "at+jwt";        // RFC 9068
+inline constexpr char kAccessType[] = "at+jwt";  // RFC 9068
 inline constexpr char kSessionType[] = "session+jwt";
 
 // The store's word on a token id. Error: it could not be asked.
@@ -25,11 +25,11 @@ enum class Mode : std::uint8_t { kOffline, kCached, kLive };
 struct AccessPolicy {
   ClaimsPolicy claims;
   std::string_view type = kAccessType;
-  std::string_view scope;                // empty: none needed
+  std::string_view scope;  // empty: none needed
   Mode mode = Mode::kLive;
-  const Denylist* denylist = nullptr;    // cached
-  std::int64_t denylist_age_s = 60;      // cached: at most
-  RevocationStore* store = nullptr;      // live
+  const Denylist* denylist = nullptr;  // cached
+  std::int64_t denylist_age_s = 60;    // cached: at most
+  RevocationStore* store = nullptr;    // live
 };
 
 CheckedClaims ValidateAccessToken(const SecretRing& ring, std::string_view token, const AccessPolicy& policy);

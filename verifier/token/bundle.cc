@@ -9,7 +9,8 @@
 namespace assay::token {
 namespace {
 
-constexpr authz::ConstraintNames kNames{"timeWindow", "ipAllowlist", "argumentPatterns", "requireApproval", "maxCallsPerHour", true};
+constexpr authz::ConstraintNames kNames{"timeWindow",      "ipAllowlist",     "argumentPatterns",
+                                        "requireApproval", "maxCallsPerHour", true};
 
 struct Claims {
   std::string_view issuer, subject;
@@ -67,14 +68,17 @@ BundleFault Judge(const Claims& claims, const BundleCheck& check) {
   if (claims.malformed) return BundleFault::kMalformed;
   if (claims.issuer != check.issuer) return BundleFault::kIssuer;
   if (claims.subject != check.device || !claims.audience) return BundleFault::kDevice;
-  if (*claims.issued_at - check.skew_s > check.now || (claims.not_before && *claims.not_before - check.skew_s > check.now)) return BundleFault::kNotYetValid;
+  if (*claims.issued_at - check.skew_s > check.now ||
+      (claims.not_before && *claims.not_before - check.skew_s > check.now))
+    return BundleFault::kNotYetValid;
   if (*claims.expires_at + check.skew_s <= check.now) return BundleFault::kExpired;
   return static_cast<std::uint64_t>(claims.version) < check.least_version ? BundleFault::kRollback : BundleFault::kNone;
 }
 
 }  // namespace
 
-OpenedBundle OpenBundle(const KeySet& keys, std::string_view token, const BundleCheck& check, authz::ZoneSource& zones) {
+OpenedBundle OpenBundle(const KeySet& keys, std::string_view token, const BundleCheck& check,
+                        authz::ZoneSource& zones) {
   OpenedBundle opened;
   if (token.size() > kCompactSize) return opened;
   Buffer scratch(token.size());

@@ -20,12 +20,21 @@ inline constexpr char kBundleType[] = "device-bundle+jwt";
 struct Bundle {
   std::string device, id;
   std::int64_t expires_at = 0;  // with the skew allowed when it was opened
-  std::uint64_t version = 0;  // claim "ver"; 0 when it has none
+  std::uint64_t version = 0;    // claim "ver"; 0 when it has none
   std::vector<authz::Rule> rules;
-  bool unknown = false;       // holds a rule that this build cannot read: a denial may hide in it
+  bool unknown = false;  // holds a rule that this build cannot read: a denial may hide in it
 };
 
-enum class BundleFault : std::uint8_t { kNone, kSignature, kMalformed, kIssuer, kDevice, kNotYetValid, kExpired, kRollback };
+enum class BundleFault : std::uint8_t {
+  kNone,
+  kSignature,
+  kMalformed,
+  kIssuer,
+  kDevice,
+  kNotYetValid,
+  kExpired,
+  kRollback
+};
 
 struct BundleCheck {
   std::string_view device, issuer;

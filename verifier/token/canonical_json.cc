@@ -51,7 +51,8 @@ void PutNumber(std::string& out, double number) {
     return;
   }
   std::array<char, 40> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), std::abs(number), std::chars_format::scientific).ptr;
+  const auto end =
+      std::to_chars(text.data(), text.data() + text.size(), std::abs(number), std::chars_format::scientific).ptr;
   const std::string_view written(text.data(), static_cast<std::size_t>(end - text.data()));
   const std::size_t mark = written.find('e');
   std::string digits(1, written[0]);
@@ -71,7 +72,8 @@ void PutNumber(std::string& out, double number) {
   } else if (count <= point) {
     (out += digits).append(static_cast<std::size_t>(point - count), '0');
   } else {
-    ((out += digits.substr(0, static_cast<std::size_t>(point))) += '.') += digits.substr(static_cast<std::size_t>(point));
+    ((out += digits.substr(0, static_cast<std::size_t>(point))) += '.') +=
+        digits.substr(static_cast<std::size_t>(point));
   }
 }
 
@@ -79,7 +81,10 @@ Status PutValue(std::string& out, JsonValue value);
 
 Status PutObject(std::string& out, JsonValue value) {
   std::vector<std::pair<std::string_view, JsonValue>> members;
-  if (!value.EachMember([&](std::string_view name, JsonValue member) { members.emplace_back(name, member); return true; })) {
+  if (!value.EachMember([&](std::string_view name, JsonValue member) {
+        members.emplace_back(name, member);
+        return true;
+      })) {
     return MakeError(Code::kMalformed, "an object repeats a member or has more than 64");
   }
   std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return UnitLess(a.first, b.first); });

@@ -40,12 +40,16 @@ std::span<const std::string_view> RequiredMembers(std::string_view kty) {
 std::optional<Compact> SplitCompact(std::string_view token) {
   const std::size_t first = token.find('.');
   const std::size_t second = first == std::string_view::npos ? first : token.find('.', first + 1);
-  if (token.size() > kCompactSize || second == std::string_view::npos || token.find('.', second + 1) != std::string_view::npos) return std::nullopt;
+  if (token.size() > kCompactSize || second == std::string_view::npos ||
+      token.find('.', second + 1) != std::string_view::npos)
+    return std::nullopt;
   const auto header = FromBase64Url(token.substr(0, first));
   const auto payload = FromBase64Url(token.substr(first + 1, second - first - 1));
   auto signature = FromBase64Url(token.substr(second + 1));
-  if (!header.ok() || !payload.ok() || !signature.ok() || header->empty() || payload->empty() || signature->empty()) return std::nullopt;
-  return Compact{std::string(AsText(*header)), std::string(AsText(*payload)), std::move(*signature), token.substr(0, second)};
+  if (!header.ok() || !payload.ok() || !signature.ok() || header->empty() || payload->empty() || signature->empty())
+    return std::nullopt;
+  return Compact{std::string(AsText(*header)), std::string(AsText(*payload)), std::move(*signature),
+                 token.substr(0, second)};
 }
 
 std::optional<std::string> JwkThumbprint(JsonValue jwk) {
@@ -62,7 +66,8 @@ std::optional<std::string> JwkThumbprint(JsonValue jwk) {
 }
 
 std::optional<ParsedJwk> ParsePublicJwk(JsonValue jwk) {
-  for (const std::string_view secret : {"d", "p", "q", "dp", "dq", "qi", "oth", "k"}) if (HasMember(jwk, secret)) return std::nullopt;
+  for (const std::string_view secret : {"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+    if (HasMember(jwk, secret)) return std::nullopt;
   auto thumbprint = JwkThumbprint(jwk);
   const std::string_view kty = TextMember(jwk, "kty").value_or("");
   const std::string_view crv = TextMember(jwk, "crv").value_or("");
@@ -84,9 +89,11 @@ bool VerifyCompact(const PublicKey& key, std::string_view alg, const Compact& to
   const Bytes message = AsBytes(token.signed_part);
   if (key.type() == KeyType::kP256) {
     return alg == "ES256" && token.signature.size() == 64 &&
-           key.VerifyDigest(SignatureScheme::kEcdsaP256Sha256, Sha256(message), token.signature) == SignatureCheck::kValid;
+           key.VerifyDigest(SignatureScheme::kEcdsaP256Sha256, Sha256(message), token.signature) ==
+               SignatureCheck::kValid;
   }
-  return key.type() == KeyType::kEd25519 && alg == "EdDSA" && key.VerifyEd25519(message, token.signature) == SignatureCheck::kValid;
+  return key.type() == KeyType::kEd25519 && alg == "EdDSA" &&
+         key.VerifyEd25519(message, token.signature) == SignatureCheck::kValid;
 }
 
 }  // namespace assay::token

@@ -15,9 +15,9 @@ namespace assay::token {
 inline constexpr std::size_t kCompactSize = 16 * 1024;
 
 struct Compact {
-  std::string header, payload;    // JSON text, unverified
+  std::string header, payload;  // JSON text, unverified
   Buffer signature;
-  std::string_view signed_part;   // a view into the token
+  std::string_view signed_part;  // a view into the token
 };
 std::optional<Compact> SplitCompact(std::string_view token);
 

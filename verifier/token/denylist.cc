@@ -8,7 +8,8 @@ bool Denylist::Add(std::string_view id, std::int64_t token_expires_at, std::int6
   while (!by_expiry_.empty() && by_expiry_.begin()->first <= now) {
     const auto oldest = by_expiry_.begin();
     // An id that was listed again with a later expiry stays until then.
-    if (const auto found = entries_.find(oldest->second); found != entries_.end() && found->second <= now) entries_.erase(found);
+    if (const auto found = entries_.find(oldest->second); found != entries_.end() && found->second <= now)
+      entries_.erase(found);
     by_expiry_.erase(oldest);
   }
   const auto found = entries_.find(std::string(id));

@@ -66,11 +66,17 @@ ProofFault JudgeClaims(const ProofClaims& claims, const ProofRequest& request) {
   if (claims.method != request.method) return ProofFault::kMethod;
   const auto claimed = NormalUrl(claims.url);
   if (!claimed || claimed != NormalUrl(request.url)) return ProofFault::kUrl;
-  if (!claims.issued_at || *claims.issued_at > request.now + kProofAhead || *claims.issued_at < request.now - kProofBehind) return ProofFault::kTime;
-  if ((claims.expires_at && *claims.expires_at <= request.now) || (claims.not_before && *claims.not_before > request.now)) return ProofFault::kTime;
-  if (!request.access_token.empty() && claims.token_hash != ToBase64Url(Sha256(AsBytes(request.access_token)))) return ProofFault::kAccessToken;
+  if (!claims.issued_at || *claims.issued_at > request.now + kProofAhead ||
+      *claims.issued_at < request.now - kProofBehind)
+    return ProofFault::kTime;
+  if ((claims.expires_at && *claims.expires_at <= request.now) ||
+      (claims.not_before && *claims.not_before > request.now))
+    return ProofFault::kTime;
+  if (!request.access_token.empty() && claims.token_hash != ToBase64Url(Sha256(AsBytes(request.access_token))))
+    return ProofFault::kAccessToken;
   if (!request.nonce_required) return ProofFault::kNone;
-  const bool known = claims.nonce && std::find(request.nonces.begin(), request.nonces.end(), *claims.nonce) != request.nonces.end();
+  const bool known =
+      claims.nonce && std::find(request.nonces.begin(), request.nonces.end(), *claims.nonce) != request.nonces.end();
   return known ? ProofFault::kNone : ProofFault::kNonce;
 }
 
@@ -100,11 +106,13 @@ ProofCheck VerifyProof(const ProofRequest& request, ReplayStore& replay) {
   const ProofClaims claims = ReadClaims(*payload);
   if (const ProofFault fault = JudgeClaims(claims, request); fault != ProofFault::kNone) return refuse(fault);
   // Last, so that a proof that is refused otherwise is not used up.
-  if (!replay.Remember(header.key->thumbprint, claims.id, *claims.issued_at, request.now)) return refuse(ProofFault::kReplay);
+  if (!replay.Remember(header.key->thumbprint, claims.id, *claims.issued_at, request.now))
+    return refuse(ProofFault::kReplay);
   return {ProofFault::kNone, header.key->thumbprint, std::string(claims.id), *claims.issued_at};
 }
 
-bool MemoryReplayStore::Remember(std::string_view thumbprint, std::string_view proof_id, std::int64_t iat, std::int64_t now) {
+bool MemoryReplayStore::Remember(std::string_view thumbprint, std::string_view proof_id, std::int64_t iat,
+                                 std::int64_t now) {
   const std::lock_guard lock(mutex_);
   if (now < refuse_until_) return false;
   while (!by_time_.empty() && by_time_.begin()->first < now) {
@@ -121,7 +129,8 @@ bool MemoryReplayStore::Remember(std::string_view thumbprint, std::string_view p
 
 std::optional<std::string_view> ProofFromHeader(std::string_view header) noexcept {
   const bool plain = std::all_of(header.begin(), header.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.';
   });
   if (!plain || header.size() > kCompactSize || std::count(header.begin(), header.end(), '.') != 2) return std::nullopt;
   return header;

@@ -35,14 +35,24 @@ class MemoryReplayStore final : public ReplayStore {
  private:
   std::mutex mutex_;
   std::int64_t refuse_until_;
-  std::map<std::string, std::int64_t, std::less<>> seen_;      // key, when it may be forgotten
+  std::map<std::string, std::int64_t, std::less<>> seen_;  // key, when it may be forgotten
   std::multimap<std::int64_t, std::string> by_time_;
 };
 
 enum class ProofFault : std::uint8_t {
   kNone,
-  kMalformed, kType, kAlgorithm, kKey, kSignature, kId, kMethod, kUrl, kTime, kAccessToken, kReplay,  // INVALID_DPOP_PROOF
-  kNonce,                                                                                            // USE_DPOP_NONCE
+  kMalformed,
+  kType,
+  kAlgorithm,
+  kKey,
+  kSignature,
+  kId,
+  kMethod,
+  kUrl,
+  kTime,
+  kAccessToken,
+  kReplay,  // INVALID_DPOP_PROOF
+  kNonce,   // USE_DPOP_NONCE
 };
 std::string_view ProofFaultCode(ProofFault fault) noexcept;
 

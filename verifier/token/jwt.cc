@@ -68,9 +68,14 @@ bool ReadClaim(ReadState& state, std::string_view name, JsonValue value, std::st
 
 TokenFault Judge(const ReadState& state, const ClaimsPolicy& policy) {
   const AccessClaims& claims = state.claims;
-  if (!state.good || !state.expires_at || !state.issued_at || claims.id.empty() || claims.subject.empty()) return TokenFault::kInvalid;
-  if (*state.issued_at > policy.now + policy.skew_s || (state.not_before && *state.not_before > policy.now + policy.skew_s)) return TokenFault::kInvalid;
-  if (*state.expires_at <= policy.now - policy.skew_s || *state.issued_at < policy.now - policy.max_age_s - policy.skew_s) return TokenFault::kExpired;
+  if (!state.good || !state.expires_at || !state.issued_at || claims.id.empty() || claims.subject.empty())
+    return TokenFault::kInvalid;
+  if (*state.issued_at > policy.now + policy.skew_s ||
+      (state.not_before && *state.not_before > policy.now + policy.skew_s))
+    return TokenFault::kInvalid;
+  if (*state.expires_at <= policy.now - policy.skew_s ||
+      *state.issued_at < policy.now - policy.max_age_s - policy.skew_s)
+    return TokenFault::kExpired;
   if (claims.issuer != policy.issuer) return TokenFault::kIssuer;
   return claims.audience.empty() || claims.audience != policy.audience ? TokenFault::kAudience : TokenFault::kNone;
 }
@@ -81,7 +86,8 @@ Result<SecretRing> SecretRing::Make(const std::vector<Bytes>& secrets) {
   if (secrets.empty() || secrets.size() > kRingSecrets) return MakeError(Code::kConfig, "a ring holds 1 to 8 secrets");
   SecretRing ring;
   for (const Bytes secret : secrets) {
-    if (secret.size() < kSecretSize) return MakeError(Code::kConfig, "a secret for HS256 has at least 32 bytes (RFC 7518 section 3.2)");
+    if (secret.size() < kSecretSize)
+      return MakeError(Code::kConfig, "a secret for HS256 has at least 32 bytes (RFC 7518 section 3.2)");
     ring.keys_.emplace_back(secret);
   }
   return ring;
@@ -131,8 +137,21 @@ std::string EncodeAccessClaims(const AccessClaims& claims) {
   std::string scopes;
   for (const std::string& scope : claims.scopes) scopes += (scopes.empty() ? "" : " ") + scope;
   JsonWriter out;
-  out.BeginObject().Name("iss").String(claims.issuer).Name("sub").String(claims.subject).Name("aud").String(claims.audience);
-  out.Name("jti").String(claims.id).Name("iat").Int(claims.issued_at).Name("exp").Int(claims.expires_at).Name("scope").String(scopes);
+  out.BeginObject()
+      .Name("iss")
+      .String(claims.issuer)
+      .Name("sub")
+      .String(claims.subject)
+      .Name("aud")
+      .String(claims.audience);
+  out.Name("jti")
+      .String(claims.id)
+      .Name("iat")
+      .Int(claims.issued_at)
+      .Name("exp")
+      .Int(claims.expires_at)
+      .Name("scope")
+      .String(scopes);
   if (claims.key_thumbprint) out.Name("cnf").BeginObject().Name("jkt").String(*claims.key_thumbprint).EndObject();
   return std::move(out.EndObject()).Take();
 }
@@ -143,7 +162,8 @@ CheckedClaims CheckClaims(std::string_view payload_json, const ClaimsPolicy& pol
   const auto root = parser.TryParse(payload_json);
   if (!root) return {};
   ReadState state;
-  state.good = root->EachMember([&](std::string_view name, JsonValue value) { return ReadClaim(state, name, value, policy.audience); });
+  state.good = root->EachMember(
+      [&](std::string_view name, JsonValue value) { return ReadClaim(state, name, value, policy.audience); });
   const TokenFault fault = Judge(state, policy);
   state.claims.issued_at = state.issued_at.value_or(0);
   state.claims.expires_at = state.expires_at.value_or(0);

@@ -16,7 +16,7 @@
 
 namespace assay::token {
 
-inline constexpr std::size_t kSecretSize = 32;   // at least
+inline constexpr std::size_t kSecretSize = 32;  // at least
 inline constexpr std::size_t kRingSecrets = 8;
 inline constexpr std::size_t kScopes = 64;
 

@@ -34,7 +34,8 @@ ResultIssuer::ResultIssuer(IssuerKeys keys, std::string issuer, std::string kid,
 
 Result<ResultIssuer> ResultIssuer::Create(IssuerKeys keys, std::string issuer) {
   ASSAY_TRY(PublicKey current, keys.signing.Public());
-  if (current.type() != KeyType::kP256) return MakeError(Code::kConfig, "the result signing key must be EC P-256 (ES256)");
+  if (current.type() != KeyType::kP256)
+    return MakeError(Code::kConfig, "the result signing key must be EC P-256 (ES256)");
   ASSAY_TRY(std::string kid, JwkThumbprint(current));
   std::vector<const PublicKey*> published = {&current};
   std::vector<Digest> known = {current.SpkiDigest()};
@@ -48,22 +49,26 @@ Result<ResultIssuer> ResultIssuer::Create(IssuerKeys keys, std::string issuer) {
   return ResultIssuer(std::move(keys), std::move(issuer), std::move(kid), std::move(jwks));
 }
 
-std::variant<const config::Title*, ErrorReply> ResultIssuer::Authorise(const TokenRequest& request, const config::Policy& policy) {
-  const auto title = std::find_if(policy.titles.begin(), policy.titles.end(), [&](const config::Title& t) { return t.audience == request.audience; });
+std::variant<const config::Title*, ErrorReply> ResultIssuer::Authorise(const TokenRequest& request,
+                                                                       const config::Policy& policy) {
+  const auto title = std::find_if(policy.titles.begin(), policy.titles.end(),
+                                  [&](const config::Title& t) { return t.audience == request.audience; });
   if (title == policy.titles.end()) {
     return ErrorReply{"unknown_audience", "no title of the policy has the audience " + std::string(request.audience),
                       "ask the operator to add a [[title]] with this audience to the policy"};
   }
-  const bool listed = request.caller.measured &&
-                      std::find(title->executables.begin(), title->executables.end(), request.caller.executable) != title->executables.end();
-  const bool genuine = !title->key.empty() && CheckServerNonce(title->key.view(), request.audience, request.match, request.server_nonce,
-                                                              request.session_key_hash) == NonceCheck::kGenuine;
+  const bool listed = request.caller.measured && std::find(title->executables.begin(), title->executables.end(),
+                                                           request.caller.executable) != title->executables.end();
+  const bool genuine =
+      !title->key.empty() && CheckServerNonce(title->key.view(), request.audience, request.match, request.server_nonce,
+                                              request.session_key_hash) == NonceCheck::kGenuine;
   if (listed || genuine) return &*title;
-  return ErrorReply{"audience_not_authorised",
-                    request.caller.measured ? "the calling executable sha256:" + ToHex(request.caller.executable) +
-                                                  " is not listed for this title, and the nonce was not made with the title's key"
-                                            : "the caller is unmeasured and the nonce was not made with the title's key",
-                    "use a nonce that the title's server made for this match and session key (assay_make_server_nonce)"};
+  return ErrorReply{
+      "audience_not_authorised",
+      request.caller.measured ? "the calling executable sha256:" + ToHex(request.caller.executable) +
+                                    " is not listed for this title, and the nonce was not made with the title's key"
+                              : "the caller is unmeasured and the nonce was not made with the title's key",
+      "use a nonce that the title's server made for this match and session key (assay_make_server_nonce)"};
 }
 
 std::string ResultIssuer::DeviceId(const config::Title& title, const Digest& ek_spki_digest) const {
@@ -75,8 +80,9 @@ std::string ResultIssuer::DeviceId(const config::Title& title, const Digest& ek_
   return ToBase64Url(HmacSha256(key.view(), ek_spki_digest));
 }
 
-Result<Issued> ResultIssuer::Issue(const config::Title& title, const TokenRequest& request, const appraisal::Verdict& verdict,
-                                   const appraisal::Facts& facts, const ResultSubject& subject) const {
+Result<Issued> ResultIssuer::Issue(const config::Title& title, const TokenRequest& request,
+                                   const appraisal::Verdict& verdict, const appraisal::Facts& facts,
+                                   const ResultSubject& subject) const {
   ResultClaims claims;
   claims.issuer = issuer_;
   claims.audience = title.audience;

@@ -27,14 +27,14 @@ struct IssuerKeys {
 
 // Everything a token says that the verdict does not.
 struct ResultSubject {
-  Digest ek_spki_digest{};          // of the canonical EK
+  Digest ek_spki_digest{};  // of the canonical EK
   bool weak_device_id = false;
   Digest attester{};
   Bytes aik_spki;
   SignatureScheme aik_scheme = SignatureScheme::kRsaSsaSha256;  // of the AIK's record: a key does not say it
-  Digest policy{};                  // digest of the policy that judged
+  Digest policy{};                                              // digest of the policy that judged
   tpm::ClockInfo clock;
-  std::int64_t now = 0;             // seconds since the epoch
+  std::int64_t now = 0;  // seconds since the epoch
   std::int64_t next_attestation = 0;
 };
 
@@ -50,7 +50,8 @@ class ResultIssuer {
 
   // The title that the request names, when the caller is entitled to its token; else why not
   // (unknown_audience, audience_not_authorised).
-  static std::variant<const config::Title*, ErrorReply> Authorise(const TokenRequest& request, const config::Policy& policy);
+  static std::variant<const config::Title*, ErrorReply> Authorise(const TokenRequest& request,
+                                                                  const config::Policy& policy);
 
   Result<Issued> Issue(const config::Title& title, const TokenRequest& request, const appraisal::Verdict& verdict,
                        const appraisal::Facts& facts, const ResultSubject& subject) const;

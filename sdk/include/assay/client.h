@@ -6,11 +6,10 @@
 #ifndef ASSAY_CLIENT_H
 #define ASSAY_CLIENT_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include <assay/errors.h>
 #include <assay/version.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,25 +6,24 @@
 #ifndef ASSAY_SERVER_H
 #define ASSAY_SERVER_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include <assay/errors.h>
 #include <assay/version.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define ASSAY_NONCE_SIZE 32
-#define ASSAY_DIGEST_SIZE 32     /* SHA-256 */
-#define ASSAY_MAX_TOKEN 8192     /* bytes of a result token or a host token */
-#define ASSAY_MAX_AUDIENCE 256   /* bytes without the terminating zero */
+#define ASSAY_DIGEST_SIZE 32   /* SHA-256 */
+#define ASSAY_MAX_TOKEN 8192   /* bytes of a result token or a host token */
+#define ASSAY_MAX_AUDIENCE 256 /* bytes without the terminating zero */
 #define ASSAY_MAX_MATCH 128
-#define ASSAY_MAX_TEXT 128       /* with the terminating zero */
+#define ASSAY_MAX_TEXT 128 /* with the terminating zero */
 #define ASSAY_MAX_REASONS 64
-#define ASSAY_REASON_SIZE 64     /* with the terminating zero */
-#define ASSAY_MAX_AIK 640        /* bytes of a DER SubjectPublicKeyInfo */
+#define ASSAY_REASON_SIZE 64 /* with the terminating zero */
+#define ASSAY_MAX_AIK 640    /* bytes of a DER SubjectPublicKeyInfo */
 
 /* ---- keys of the verifier ---------------------------------------------------------------------------------------- */
 
@@ -51,7 +50,8 @@ ASSAY_API void assay_revocations_free(assay_revocations* list) ASSAY_NOEXCEPT;
 
 /* SHA-256 of the DER SubjectPublicKeyInfo of the key that authenticates the live channel (of a raw public key or of the
    client's certificate). Compute it from the connection itself, never from what the game says. */
-ASSAY_API assay_code assay_session_key_hash(const uint8_t* spki, size_t size, uint8_t out[ASSAY_DIGEST_SIZE]) ASSAY_NOEXCEPT;
+ASSAY_API assay_code assay_session_key_hash(const uint8_t* spki, size_t size,
+                                            uint8_t out[ASSAY_DIGEST_SIZE]) ASSAY_NOEXCEPT;
 
 /* A fresh nonce that proves to the verifier that this title's own server asked. title_key: the secret (16 to 64 bytes)
    that the studio shares with the verifier. Note the time of the call: verifying needs it. Issue one nonce a check and
@@ -63,38 +63,44 @@ ASSAY_API assay_code assay_make_server_nonce(const uint8_t* title_key, size_t ti
 /* ---- result tokens ----------------------------------------------------------------------------------------------- */
 
 enum { /* tiers of AR4SI */
-  ASSAY_TIER_NONE = 0,
-  ASSAY_TIER_AFFIRMING = 2,
-  ASSAY_TIER_WARNING = 32,
-  ASSAY_TIER_CONTRAINDICATED = 96
+       ASSAY_TIER_NONE = 0,
+       ASSAY_TIER_AFFIRMING = 2,
+       ASSAY_TIER_WARNING = 32,
+       ASSAY_TIER_CONTRAINDICATED = 96
 };
 enum { ASSAY_ANCHOR_SELF_REPORTED = 0, ASSAY_ANCHOR_MEASURED = 1 };
-enum { ASSAY_GATE_ABSENT = 0, ASSAY_GATE_MONITOR = 1, ASSAY_GATE_ENFORCE = 2, ASSAY_GATE_MAINTENANCE = 3, ASSAY_GATE_BROKEN = 4 };
+enum {
+  ASSAY_GATE_ABSENT = 0,
+  ASSAY_GATE_MONITOR = 1,
+  ASSAY_GATE_ENFORCE = 2,
+  ASSAY_GATE_MAINTENANCE = 3,
+  ASSAY_GATE_BROKEN = 4
+};
 enum { ASSAY_SCHEME_RSASSA = 0, ASSAY_SCHEME_RSAPSS = 1, ASSAY_SCHEME_ECDSA_P256 = 2 };
 enum { /* places in trust_vector */
-  ASSAY_TV_INSTANCE_IDENTITY = 0,
-  ASSAY_TV_CONFIGURATION = 1,
-  ASSAY_TV_EXECUTABLES = 2,
-  ASSAY_TV_FILE_SYSTEM = 3,
-  ASSAY_TV_HARDWARE = 4,
-  ASSAY_TV_RUNTIME_OPAQUE = 5,
-  ASSAY_TV_STORAGE_OPAQUE = 6,
-  ASSAY_TV_SOURCED_DATA = 7
+       ASSAY_TV_INSTANCE_IDENTITY = 0,
+       ASSAY_TV_CONFIGURATION = 1,
+       ASSAY_TV_EXECUTABLES = 2,
+       ASSAY_TV_FILE_SYSTEM = 3,
+       ASSAY_TV_HARDWARE = 4,
+       ASSAY_TV_RUNTIME_OPAQUE = 5,
+       ASSAY_TV_STORAGE_OPAQUE = 6,
+       ASSAY_TV_SOURCED_DATA = 7
 };
 
 typedef struct assay_result_options {
-  size_t struct_size;                  /* sizeof(assay_result_options) */
-  const char* issuer;                  /* required: the verifier's name, as it stands in iss */
-  const char* audience;                /* required: this title */
-  const char* match;                   /* required, may be "": what the nonce was made for */
-  const uint8_t* server_nonce;         /* required, 32 bytes */
-  const uint8_t* session_key_hash;     /* required, 32 bytes: of the live channel, see assay_session_key_hash */
-  int64_t nonce_issued_at_ms;          /* required: when this server issued server_nonce */
-  int64_t now_ms;                      /* required */
-  uint32_t max_nonce_age_ms;           /* 0: 120000 */
-  uint32_t leeway_ms;                  /* how far the verifier's clock may differ; at most 300000 */
-  int32_t worst_tier;                  /* 0: affirming only; ASSAY_TIER_WARNING or _CONTRAINDICATED accept more */
-  int32_t allow_test;                  /* 0: tokens made without a TPM are refused */
+  size_t struct_size;                   /* sizeof(assay_result_options) */
+  const char* issuer;                   /* required: the verifier's name, as it stands in iss */
+  const char* audience;                 /* required: this title */
+  const char* match;                    /* required, may be "": what the nonce was made for */
+  const uint8_t* server_nonce;          /* required, 32 bytes */
+  const uint8_t* session_key_hash;      /* required, 32 bytes: of the live channel, see assay_session_key_hash */
+  int64_t nonce_issued_at_ms;           /* required: when this server issued server_nonce */
+  int64_t now_ms;                       /* required */
+  uint32_t max_nonce_age_ms;            /* 0: 120000 */
+  uint32_t leeway_ms;                   /* how far the verifier's clock may differ; at most 300000 */
+  int32_t worst_tier;                   /* 0: affirming only; ASSAY_TIER_WARNING or _CONTRAINDICATED accept more */
+  int32_t allow_test;                   /* 0: tokens made without a TPM are refused */
   const assay_revocations* revocations; /* may be null */
 } assay_result_options;
 
@@ -106,28 +112,28 @@ typedef struct assay_host_block {
   int32_t aik_scheme;
   uint32_t reset_count;
   uint32_t restart_count;
-  uint64_t clock_ms;                   /* the TPM's own clock */
+  uint64_t clock_ms; /* the TPM's own clock */
   uint8_t boot_pcr_digest[ASSAY_DIGEST_SIZE];
   uint32_t boot_pcr_mask;
-  uint32_t allowed_entries;            /* bit n: an entry of kind n may follow */
+  uint32_t allowed_entries; /* bit n: an entry of kind n may follow */
   uint8_t pcr14[ASSAY_DIGEST_SIZE];
 } assay_host_block;
 
 typedef struct assay_result {
-  assay_code code;                     /* what the verify function returned */
+  assay_code code; /* what the verify function returned */
   int32_t tier;
-  int8_t trust_vector[8];              /* 0: no claim */
+  int8_t trust_vector[8]; /* 0: no claim */
   int64_t issued_at_s;
   int64_t expires_at_s;
-  int64_t next_attestation_s;          /* ask again by then */
+  int64_t next_attestation_s; /* ask again by then */
   char token_id[ASSAY_MAX_TEXT];
-  char device_id[ASSAY_MAX_TEXT];      /* of this machine for this title */
+  char device_id[ASSAY_MAX_TEXT];          /* of this machine for this title */
   char previous_device_id[ASSAY_MAX_TEXT]; /* "" unless the title's key is being rotated */
   uint64_t device_key_version;
   char appraisal_policy[ASSAY_MAX_TEXT];
-  uint8_t weak_device_id;              /* 1: the id rests on no proof of the canonical EK */
+  uint8_t weak_device_id; /* 1: the id rests on no proof of the canonical EK */
   uint8_t test;
-  uint8_t caller_measured;             /* 0: caller_digest is zero, the caller is "unmeasured" */
+  uint8_t caller_measured; /* 0: caller_digest is zero, the caller is "unmeasured" */
   uint8_t has_host_block;
   int32_t runtime_anchor;
   int32_t gate;
@@ -137,7 +143,7 @@ typedef struct assay_result {
   uint8_t session_key_hash[ASSAY_DIGEST_SIZE];
   uint32_t reason_count;
   char reasons[ASSAY_MAX_REASONS][ASSAY_REASON_SIZE]; /* codes */
-  assay_host_block host;               /* zero unless has_host_block */
+  assay_host_block host;                              /* zero unless has_host_block */
 } assay_result;
 
 /* ASSAY_OK when the token is the verifier's, fresh, for this audience, match, nonce and channel, and its tier is good
@@ -165,11 +171,11 @@ typedef struct assay_host_token_options {
 } assay_host_token_options;
 
 typedef struct assay_host_result {
-  uint64_t clock_ms;      /* the TPM's clock at the quote */
+  uint64_t clock_ms; /* the TPM's clock at the quote */
   uint32_t restart_count;
-  uint32_t entry_count;   /* runtime-log entries since the result */
-  uint32_t entry_kinds;   /* bit n: an entry of kind n among them */
-  uint64_t sequence;      /* heartbeats only */
+  uint32_t entry_count; /* runtime-log entries since the result */
+  uint32_t entry_kinds; /* bit n: an entry of kind n among them */
+  uint64_t sequence;    /* heartbeats only */
   uint8_t pcr14[ASSAY_DIGEST_SIZE];
 } assay_host_result;
 
@@ -177,7 +183,8 @@ typedef struct assay_host_result {
    result says and unchanged since, but for entries that the result allows. `out` may be null; it is zero unless
    ASSAY_OK. */
 ASSAY_API assay_code assay_verify_host_token(const assay_attester* attester, const uint8_t* token, size_t size,
-                                             const assay_host_token_options* options, assay_host_result* out) ASSAY_NOEXCEPT;
+                                             const assay_host_token_options* options,
+                                             assay_host_result* out) ASSAY_NOEXCEPT;
 
 /* State of one player's heartbeats, owned by the caller; one thread at a time. Its members are the library's. */
 typedef struct assay_heartbeat {
@@ -196,8 +203,9 @@ ASSAY_API assay_code assay_heartbeat_start(assay_heartbeat* state, const assay_a
 ASSAY_API assay_code assay_heartbeat_challenge(assay_heartbeat* state, int64_t now_ms) ASSAY_NOEXCEPT;
 /* Checks the answer as assay_verify_host_token does, and that sequence and clock go forward. An accepted answer closes
    its challenge, so it counts once; a refused one leaves it open until max_age_ms (0: 10000) is over. */
-ASSAY_API assay_code assay_heartbeat_verify(assay_heartbeat* state, const assay_attester* attester, const uint8_t* token,
-                                            size_t size, const uint8_t session_key_hash[ASSAY_DIGEST_SIZE], int64_t now_ms,
+ASSAY_API assay_code assay_heartbeat_verify(assay_heartbeat* state, const assay_attester* attester,
+                                            const uint8_t* token, size_t size,
+                                            const uint8_t session_key_hash[ASSAY_DIGEST_SIZE], int64_t now_ms,
                                             uint32_t max_age_ms, assay_host_result* out) ASSAY_NOEXCEPT;
 
 #ifdef __cplusplus

@@ -26,8 +26,10 @@ TEST_CASE("evidence of the program verifies, across a crash, a clean stop and an
   machine.WriteConfig("io_timeout = \"5s\"\n");
   machine.Start();
   body = machine.Attest();
-  CHECK(machine.KindsOf(body) == std::vector{EntryKind::kIdentity, EntryKind::kIdentity, EntryKind::kStop, EntryKind::kIdentity});
-  CHECK(DecodeRuntimeEntry(body.runtime.log[0]).value().config != DecodeRuntimeEntry(body.runtime.log[3]).value().config);
+  CHECK(machine.KindsOf(body) ==
+        std::vector{EntryKind::kIdentity, EntryKind::kIdentity, EntryKind::kStop, EntryKind::kIdentity});
+  CHECK(DecodeRuntimeEntry(body.runtime.log[0]).value().config !=
+        DecodeRuntimeEntry(body.runtime.log[3]).value().config);
 }
 
 TEST_CASE("SIGHUP takes a good configuration, logs it, and keeps the old one when the file is bad") {
@@ -35,11 +37,13 @@ TEST_CASE("SIGHUP takes a good configuration, logs it, and keeps the old one whe
   machine.Start();
   machine.WriteConfig("[budget.user]\nburst = 5\n");
   machine.Signal(SIGHUP);
-  for (int i = 0; i < 100 && machine.Output().find("read again") == std::string::npos; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  for (int i = 0; i < 100 && machine.Output().find("read again") == std::string::npos; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   CHECK(machine.KindsOf(machine.Attest()).size() == 2);
   machine.WriteConfig("unknown_key = 1\n");
   machine.Signal(SIGHUP);
-  for (int i = 0; i < 100 && machine.Output().find("old one stays") == std::string::npos; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  for (int i = 0; i < 100 && machine.Output().find("old one stays") == std::string::npos; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   CHECK(machine.Output().find("unknown_key") != std::string::npos);
   CHECK(machine.KindsOf(machine.Attest()).size() == 2);
 }

@@ -9,7 +9,9 @@
 namespace assay::test {
 namespace {
 
-SignatureScheme SchemeOf(const FakeDevice&, Bytes area) { return tpm::CheckAikArea(tpm::DecodePublicArea(area).value()).value().scheme; }
+SignatureScheme SchemeOf(const FakeDevice&, Bytes area) {
+  return tpm::CheckAikArea(tpm::DecodePublicArea(area).value()).value().scheme;
+}
 
 TEST_CASE("a quote of the fake TPM decodes, verifies under its AIK and covers the registers") {
   for (const auto kind : {tpm::AikKind::kRsaSsa, tpm::AikKind::kRsaPss, tpm::AikKind::kEccP256}) {
@@ -36,7 +38,9 @@ TEST_CASE("a credential made in software opens in the fake TPM, and only for the
   const auto other = device.CreateAik(tpm::AikKind::kEccP256, Buffer(32, 2)).value();
   const auto ek_key = tpm::KeyOf(tpm::DecodePublicArea(ek.public_area).value()).value();
   const Buffer secret(32, 0x5A);
-  const auto made = enrollment::MakeCredential(tpm::EkKind::kRsa2048Low, ek_key, tpm::ObjectName(aik.public_area).value(), secret).value();
+  const auto made =
+      enrollment::MakeCredential(tpm::EkKind::kRsa2048Low, ek_key, tpm::ObjectName(aik.public_area).value(), secret)
+          .value();
   const auto opened = device.ActivateCredential(aik.handle, ek.handle, made.credential_blob, made.encrypted_secret);
   REQUIRE(opened.ok());
   CHECK(Equal(opened->view(), secret));

@@ -31,7 +31,10 @@ using assay::test::TempDir;
 
 inline constexpr std::uint64_t kWait = 30'000;
 
-struct Ended { int code = -1; int signal = 0; };
+struct Ended {
+  int code = -1;
+  int signal = 0;
+};
 
 inline pid_t Spawn(const std::vector<std::string>& args, const std::string& output) {
   const pid_t child = ::fork();
@@ -78,8 +81,10 @@ class Machine {
   }
 
   void WriteConfig(const std::string& more) {
-    std::ofstream(dir / "agent.toml") << "[tpm]\ntcti = \"" << tpm_->tcti() << "\"\n[agent]\nsocket = \"" << socket() << "\"\nstate_dir = \"" << (dir / "state")
-                                      << "\"\nrelay_user = \"" << ::getuid() << "\"\n" << more;
+    std::ofstream(dir / "agent.toml") << "[tpm]\ntcti = \"" << tpm_->tcti() << "\"\n[agent]\nsocket = \"" << socket()
+                                      << "\"\nstate_dir = \"" << (dir / "state") << "\"\nrelay_user = \"" << ::getuid()
+                                      << "\"\n"
+                                      << more;
   }
   std::string socket() const { return dir / "agent.sock"; }
   std::string Output() const { return config::ReadTextFile(dir / "out", 1U << 20).value(); }
@@ -123,9 +128,11 @@ class Machine {
     evidence_ = reply.payload;
     const Evidence evidence = DecodeEvidence(evidence_).value();
     const auto raw = tpm::ToRaw(tpm::DecodeSignature(evidence.signature).value()).value();
-    CHECK(aik->VerifyDigest(SignatureScheme::kEcdsaP256Sha256, Sha256(evidence.quote), raw.view()) == SignatureCheck::kValid);
+    CHECK(aik->VerifyDigest(SignatureScheme::kEcdsaP256Sha256, Sha256(evidence.quote), raw.view()) ==
+          SignatureCheck::kValid);
     const auto attest = tpm::DecodeAttest(evidence.quote).value();
-    CHECK(Equal(attest.extra_data, ExtraData(QuoteTag::kEvidence, request.challenge.nonce, Sha256(evidence.body), request.channel_binding)));
+    CHECK(Equal(attest.extra_data, ExtraData(QuoteTag::kEvidence, request.challenge.nonce, Sha256(evidence.body),
+                                             request.channel_binding)));
     const EvidenceBody body = DecodeEvidenceBody(evidence.body).value();
     Digest value = body.runtime.log_base;
     for (const Bytes entry : body.runtime.log) value = ExtendWithEntry(value, entry);

@@ -26,7 +26,9 @@ const Digest kBootA = Sha256(AsBytes("boot a"));
 const Digest kBootB = Sha256(AsBytes("boot b"));
 
 struct Machine {
-  MeasuredLog Open(const Digest& boot_id = kBootA) { return MeasuredLog::Open({RuntimeLogPath(dir.path()), kPcr, boot_id}, device).value(); }
+  MeasuredLog Open(const Digest& boot_id = kBootA) {
+    return MeasuredLog::Open({RuntimeLogPath(dir.path()), kPcr, boot_id}, device).value();
+  }
   // A start of the agent and its clean end.
   void RunOnce(const Digest& boot_id = kBootA) {
     MeasuredLog log = Open(boot_id);
@@ -42,7 +44,9 @@ Digest Replay(const MeasuredLog& log) {
   return value;
 }
 
-RuntimeEntry EntryAt(const MeasuredLog& log, std::size_t index) { return DecodeRuntimeEntry(log.entries().at(index)).value(); }
+RuntimeEntry EntryAt(const MeasuredLog& log, std::size_t index) {
+  return DecodeRuntimeEntry(log.entries().at(index)).value();
+}
 
 TEST_CASE("each start appends an identity entry that names its predecessor, and the log explains the register") {
   Machine machine;

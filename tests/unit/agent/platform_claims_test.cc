@@ -36,7 +36,8 @@ TEST_CASE("what cannot be read is unknown, never off") {
 
 TEST_CASE("a hardened machine is read as it is") {
   const Tree tree;
-  tree.Put("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", std::string_view("\x06\0\0\0\x01", 5));
+  tree.Put("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
+           std::string_view("\x06\0\0\0\x01", 5));
   tree.Put("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
   tree.Put("/sys/module/module/parameters/sig_enforce", "Y\n");
   std::filesystem::create_directories(tree.dir.path() + "/sys/kernel/iommu_groups/0");
@@ -57,7 +58,8 @@ TEST_CASE("a hardened machine is read as it is") {
 
 TEST_CASE("a machine with its guards down is read as it is, and odd content is unknown") {
   const Tree tree;
-  tree.Put("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", std::string_view("\x06\0\0\0\0", 5));
+  tree.Put("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c",
+           std::string_view("\x06\0\0\0\0", 5));
   tree.Put("/sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
   tree.Put("/sys/module/module/parameters/sig_enforce", "N\n");
   std::filesystem::create_directories(tree.dir.path() + "/sys/kernel/iommu_groups");

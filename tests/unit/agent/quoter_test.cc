@@ -19,11 +19,14 @@ using test::SampleChallenge;
 using test::SampleMeasurements;
 
 SignatureScheme SchemeOf(QuoterFixture& fixture) {
-  return tpm::CheckAikArea(tpm::DecodePublicArea(fixture.device.ReadPublic(tpm::kDefaultAikHandle).value()).value()).value().scheme;
+  return tpm::CheckAikArea(tpm::DecodePublicArea(fixture.device.ReadPublic(tpm::kDefaultAikHandle).value()).value())
+      .value()
+      .scheme;
 }
 
 // What a verifier does first with a quote: signature, binding, selection, PCR digest.
-void CheckQuoteOf(QuoterFixture& fixture, Bytes attest_bytes, Bytes signature, const Digest& extra, std::uint32_t mask, Bytes values) {
+void CheckQuoteOf(QuoterFixture& fixture, Bytes attest_bytes, Bytes signature, const Digest& extra, std::uint32_t mask,
+                  Bytes values) {
   const auto raw = tpm::ToRaw(tpm::DecodeSignature(signature).value()).value();
   CHECK(fixture.aik->VerifyDigest(SchemeOf(fixture), Sha256(attest_bytes), raw.view()) == SignatureCheck::kValid);
   const auto attest = tpm::DecodeAttest(attest_bytes).value();
@@ -35,7 +38,8 @@ void CheckQuoteOf(QuoterFixture& fixture, Bytes attest_bytes, Bytes signature, c
 
 Buffer ValuesOf(const PcrValues& pcrs) {
   Buffer out;
-  for (std::size_t i = 0; i < pcrs.count; ++i) out.insert(out.end(), pcrs.items[i].value.begin(), pcrs.items[i].value.end());
+  for (std::size_t i = 0; i < pcrs.count; ++i)
+    out.insert(out.end(), pcrs.items[i].value.begin(), pcrs.items[i].value.end());
   return out;
 }
 
@@ -45,8 +49,10 @@ TEST_CASE("evidence is bound by the quote to its challenge, body and channel, wi
     const EvidenceOrder order = fixture.Order();
     const MadeEvidence made = fixture.quoter->MakeEvidence(order).value();
     const Evidence evidence = DecodeEvidence(made.evidence).value();
-    const Digest extra = ExtraData(QuoteTag::kEvidence, order.challenge.nonce, Sha256(evidence.body), order.channel_binding);
-    CheckQuoteOf(fixture, evidence.quote, evidence.signature, extra, order.challenge.selection.mask, ValuesOf(evidence.pcrs));
+    const Digest extra =
+        ExtraData(QuoteTag::kEvidence, order.challenge.nonce, Sha256(evidence.body), order.channel_binding);
+    CheckQuoteOf(fixture, evidence.quote, evidence.signature, extra, order.challenge.selection.mask,
+                 ValuesOf(evidence.pcrs));
     CHECK(Equal(evidence.nonce, order.challenge.nonce));
     CHECK(evidence.pcrs.Mask() == order.challenge.selection.mask);
   }
@@ -76,7 +82,8 @@ TEST_CASE("a verifier that knows part of the log and of the firmware log gets th
   REQUIRE(fixture.log->AppendIdentity(SampleMeasurements()).ok());
   const std::string firmware = fixture.dir / "firmware";
   REQUIRE(config::WriteFileAtomic(firmware, Buffer(100, 3), 0600).ok());
-  Quoter::Parts parts{&fixture.device, &*fixture.log, &fixture.gate, fixture.dir.path(), firmware, fixture.dir.path(), kPcr, SampleMeasurements()};
+  Quoter::Parts parts{&fixture.device, &*fixture.log,      &fixture.gate, fixture.dir.path(),
+                      firmware,        fixture.dir.path(), kPcr,          SampleMeasurements()};
   Quoter quoter(std::move(parts));
   EvidenceOrder order = fixture.Order();
   order.challenge.runtime_from = 1;
@@ -160,7 +167,9 @@ TEST_CASE("hibernation under a running agent gives evidence over a new log that 
   CHECK(body.runtime.counters[0].name == "hibernated");
 }
 
-local::HostTokenRequest SampleHostRequest() { return {"title", false, 0, Sha256(AsBytes("nonce")), Sha256(AsBytes("key"))}; }
+local::HostTokenRequest SampleHostRequest() {
+  return {"title", false, 0, Sha256(AsBytes("nonce")), Sha256(AsBytes("key"))};
+}
 
 TEST_CASE("a host token is a quote for the server's nonce over the result's registers, with the entries since") {
   QuoterFixture fixture;
@@ -172,7 +181,8 @@ TEST_CASE("a host token is a quote for the server's nonce over the result's regi
   CHECK(token.attester == fixture.aik->SpkiDigest());
   CHECK(token.pcr_mask == SampleChallenge().selection.mask);
   CHECK(token.entry_count == 1);
-  const Digest extra = ExtraData(QuoteTag::kHostToken, SampleHostRequest().server_nonce, HostTokenBodyDigest(token), {});
+  const Digest extra =
+      ExtraData(QuoteTag::kHostToken, SampleHostRequest().server_nonce, HostTokenBodyDigest(token), {});
   CheckQuoteOf(fixture, token.attest, token.signature, extra, token.pcr_mask, token.pcr_values);
   Reader entries(token.entries);
   const Bytes entry = entries.Take(entries.U16Le());
@@ -193,7 +203,8 @@ TEST_CASE("a heartbeat carries its sequence under a tag of its own, and PCR 14 i
   CHECK(token.sequence == 9);
   CHECK(token.pcr_mask == (0x01U | (1U << kPcr)));
   const auto attest = tpm::DecodeAttest(token.attest).value();
-  CHECK(Equal(attest.extra_data, ExtraData(QuoteTag::kHeartbeat, request.server_nonce, HostTokenBodyDigest(token), {})));
+  CHECK(
+      Equal(attest.extra_data, ExtraData(QuoteTag::kHeartbeat, request.server_nonce, HostTokenBodyDigest(token), {})));
 }
 
 TEST_CASE("a result of another boot or another AIK, or one too far back, carries no host token") {
@@ -233,7 +244,9 @@ class SeeingGate final : public Gate {
     facts.scope = "title";
     return facts;
   }
-  std::vector<Digest> TakeFirstSeen() override { return std::vector<Digest>(std::exchange(left_, 0), Sha256(AsBytes("exe"))); }
+  std::vector<Digest> TakeFirstSeen() override {
+    return std::vector<Digest>(std::exchange(left_, 0), Sha256(AsBytes("exe")));
+  }
   CallerIdentity CallerOf(int) override { return {true, Sha256(AsBytes("game"))}; }
 
  private:
@@ -243,7 +256,8 @@ class SeeingGate final : public Gate {
 TEST_CASE("what the gate saw is logged and extended before the quote, in batches that fit an entry") {
   QuoterFixture fixture;
   SeeingGate gate(limits::kRuntimeBatch + 1);
-  Quoter quoter({&fixture.device, &*fixture.log, &gate, fixture.dir.path(), "", fixture.dir.path(), kPcr, SampleMeasurements()});
+  Quoter quoter(
+      {&fixture.device, &*fixture.log, &gate, fixture.dir.path(), "", fixture.dir.path(), kPcr, SampleMeasurements()});
   const MadeEvidence made = quoter.MakeEvidence(fixture.Order()).value();
   const Evidence evidence = DecodeEvidence(made.evidence).value();
   const EvidenceBody body = DecodeEvidenceBody(evidence.body).value();

@@ -33,13 +33,14 @@ class Verifier {
       : machine_(machine),
         certificate_(assay::test::MakeCertificate(machine.dir, "verifier", "IP:127.0.0.1")),
         server_({.certificate = &certificate_}, {[this](net::Peer& peer) { Serve(peer); }}) {
-    std::ofstream(machine.dir / "relay.toml") << "verifier = \"https://127.0.0.1:" << server_.port() << "\"\nca = \"" << certificate_.certificate
-                                              << "\"\nagent_socket = \"" << machine.socket() << "\"\nfirst_backoff = \"50ms\"\nmax_backoff = \"200ms\"\n";
+    std::ofstream(machine.dir / "relay.toml")
+        << "verifier = \"https://127.0.0.1:" << server_.port() << "\"\nca = \"" << certificate_.certificate
+        << "\"\nagent_socket = \"" << machine.socket() << "\"\nfirst_backoff = \"50ms\"\nmax_backoff = \"200ms\"\n";
   }
 
   std::atomic<int> challenges{0};
   std::atomic<int> submissions{0};
-  std::atomic<int> bound{0};          // submissions whose quote covers this connection
+  std::atomic<int> bound{0};  // submissions whose quote covers this connection
   std::atomic<int> tokens{0};
   std::atomic<int> status{200};
   std::atomic<Tier> tier{Tier::kAffirming};
@@ -49,13 +50,15 @@ class Verifier {
  private:
   void Serve(net::Peer& peer) {
     for (std::string request = peer.ReadRequest(); !request.empty(); request = peer.ReadRequest()) {
-      const Buffer reply = request.starts_with(std::string("POST ") + route::kChallenge) ? EncodeChallenge(ChallengeNumber(++challenges))
-                                                                                         : Judge(peer, request.substr(request.find("\r\n\r\n") + 4));
+      const Buffer reply = request.starts_with(std::string("POST ") + route::kChallenge)
+                               ? EncodeChallenge(ChallengeNumber(++challenges))
+                               : Judge(peer, request.substr(request.find("\r\n\r\n") + 4));
       if (status == 200) {
         peer.SendReply(AsText(reply), close_after_reply ? "Connection: close\r\n" : "");
       } else {
         const Buffer error = EncodeErrorReply({"binding_mismatch", "detail", "fix"});
-        peer.Send("HTTP/1.1 " + std::to_string(status) + " Refused\r\nContent-Length: " + std::to_string(error.size()) + "\r\n\r\n" + std::string(AsText(error)));
+        peer.Send("HTTP/1.1 " + std::to_string(status) + " Refused\r\nContent-Length: " + std::to_string(error.size()) +
+                  "\r\n\r\n" + std::string(AsText(error)));
       }
       if (close_after_reply) return;
     }
@@ -71,7 +74,8 @@ class Verifier {
     AttestReply reply;
     reply.tier = tier;
     const auto decoded = DecodeEvidenceBody(evidence->body);
-    if (decoded.ok() && decoded->request) reply.result_token = "token." + std::to_string(++tokens) + "." + std::string(decoded->request->audience);
+    if (decoded.ok() && decoded->request)
+      reply.result_token = "token." + std::to_string(++tokens) + "." + std::string(decoded->request->audience);
     reply.next = ChallengeNumber(100 + submissions);
     reply.next_in_ms = 3'600'000;
     return EncodeAttestReply(reply);
@@ -82,7 +86,9 @@ class Verifier {
   net::ScriptedServer server_;
 };
 
-int RelayOnce(Machine& machine) { return machine.Run("assay-relay", {"--config", machine.dir / "relay.toml", "--once", "--json"}); }
+int RelayOnce(Machine& machine) {
+  return machine.Run("assay-relay", {"--config", machine.dir / "relay.toml", "--once", "--json"});
+}
 
 TEST_CASE("the relay's exit code tells the verdict, or who did not answer") {
   Machine machine;
@@ -129,7 +135,8 @@ TEST_CASE("without a verifier, or with one whose certificate another vouches for
 
 struct RunningRelay {
   explicit RunningRelay(Machine& machine)
-      : pid(test::Spawn({std::string(ASSAY_BIN_DIR) + "/assay-relay", "--config", machine.dir / "relay.toml"}, machine.dir / "relay.log")) {}
+      : pid(test::Spawn({std::string(ASSAY_BIN_DIR) + "/assay-relay", "--config", machine.dir / "relay.toml"},
+                        machine.dir / "relay.log")) {}
   ~RunningRelay() {
     ::kill(pid, SIGTERM);
     (void)test::Wait(pid);
@@ -138,7 +145,10 @@ struct RunningRelay {
 };
 
 local::Reply AskToken(Machine& machine, const std::string& audience) {
-  return local::Client::Connect(machine.socket()).value().Call(local::ResultTokenRequest{audience, "m", {}, {}, 20'000}, kWait).value();
+  return local::Client::Connect(machine.socket())
+      .value()
+      .Call(local::ResultTokenRequest{audience, "m", {}, {}, 20'000}, kWait)
+      .value();
 }
 
 TEST_CASE("a game gets result and host tokens through the whole chain, one round trip each") {
@@ -151,7 +161,10 @@ TEST_CASE("a game gets result and host tokens through the whole chain, one round
     REQUIRE_MESSAGE(reply.ok, reply.error.detail);
     CHECK(AsText(reply.payload) == "token." + std::to_string(i) + ".title");
   }
-  const local::Reply host = local::Client::Connect(machine.socket()).value().Call(local::HostTokenRequest{"title", false, 0, {}, {}}, kWait).value();
+  const local::Reply host = local::Client::Connect(machine.socket())
+                                .value()
+                                .Call(local::HostTokenRequest{"title", false, 0, {}, {}}, kWait)
+                                .value();
   REQUIRE_MESSAGE(host.ok, host.error.detail);
   CHECK(ParseHostToken(host.payload).value().attester == machine.aik->SpkiDigest());
   CHECK(verifier.challenges == 1);

@@ -27,7 +27,9 @@ AttestReply VerdictOf(Tier tier, std::uint8_t next) {
 }
 
 VerifierAnswer OkWith(Buffer body) { return {200, std::move(body), std::nullopt}; }
-VerifierAnswer RefusalOf(unsigned status, const char* code) { return {status, EncodeErrorReply({code, "detail", "fix"}), std::nullopt}; }
+VerifierAnswer RefusalOf(unsigned status, const char* code) {
+  return {status, EncodeErrorReply({code, "detail", "fix"}), std::nullopt};
+}
 
 class FakeAgent final : public AgentLink {
  public:
@@ -83,7 +85,8 @@ class FakeVerifier final : public VerifierLink {
   Result<VerifierAnswer> PostBound(std::string_view path, Bytes body) override {
     CHECK(path == route::kAttest);
     submitted.push_back(ToBuffer(body));
-    if (answers.empty()) return OkWith(EncodeAttestReply(VerdictOf(Tier::kAffirming, static_cast<std::uint8_t>(submitted.size()))));
+    if (answers.empty())
+      return OkWith(EncodeAttestReply(VerdictOf(Tier::kAffirming, static_cast<std::uint8_t>(submitted.size()))));
     auto answer = std::move(answers.front());
     answers.pop_front();
     return answer;
@@ -103,8 +106,13 @@ struct Fixture {
     config.max_interval_ms = 3'600'000;
   }
   Relay Make() {
-    return Relay({&agent, &verifier, config, [this](const std::string& line) { log.push_back(line); }, [this] { return now; },
-                  [this](std::uint64_t ms) { slept.push_back(ms); now += ms; }, [this] { return random; }, [] { return std::uint64_t{1'000'000}; }});
+    return Relay({&agent, &verifier, config, [this](const std::string& line) { log.push_back(line); },
+                  [this] { return now; },
+                  [this](std::uint64_t ms) {
+                    slept.push_back(ms);
+                    now += ms;
+                  },
+                  [this] { return random; }, [] { return std::uint64_t{1'000'000}; }});
   }
   FakeAgent agent;
   FakeVerifier verifier;
@@ -154,7 +162,8 @@ TEST_CASE("a verifier that asks for fresh challenges without end is refused as s
   CHECK(fixture.verifier.submitted.size() == 2);
 }
 
-TEST_CASE("a refusal of a challenge that rode along is tried once more on a fresh one, a refusal of a fresh one is final") {
+TEST_CASE(
+    "a refusal of a challenge that rode along is tried once more on a fresh one, a refusal of a fresh one is final") {
   Fixture fixture;
   Relay relay = fixture.Make();
   REQUIRE(relay.AttestOnce(0).state == State::kConnected);
@@ -242,7 +251,8 @@ TEST_CASE("after an error no challenge is used twice") {
   CHECK(relay.AttestOnce(0).state == State::kVerifierUnavailable);
   CHECK(relay.AttestOnce(0).state == State::kConnected);
   for (std::size_t i = 0; i < fixture.verifier.submitted.size(); ++i) {
-    for (std::size_t j = i + 1; j < fixture.verifier.submitted.size(); ++j) CHECK(fixture.verifier.submitted[i] != fixture.verifier.submitted[j]);
+    for (std::size_t j = i + 1; j < fixture.verifier.submitted.size(); ++j)
+      CHECK(fixture.verifier.submitted[i] != fixture.verifier.submitted[j]);
   }
 }
 

@@ -31,7 +31,8 @@ TEST_CASE("every kind of request has exactly one row, and no other kind has one"
 TEST_CASE("a client may ask for tokens and status, and for nothing of the relay's or root's") {
   const Caller client = CallerAs(1000, false);
   for (const Kind kind : {Kind::kStatus, Kind::kResultToken, Kind::kHostToken}) CHECK(May(kind, client));
-  for (const Kind kind : {Kind::kWaitWork, Kind::kEvidence, Kind::kDeliver, Kind::kAttester, Kind::kShowEvidence, Kind::kDoctor}) {
+  for (const Kind kind :
+       {Kind::kWaitWork, Kind::kEvidence, Kind::kDeliver, Kind::kAttester, Kind::kShowEvidence, Kind::kDoctor}) {
     CHECK_FALSE(May(kind, client));
   }
 }
@@ -53,7 +54,8 @@ TEST_CASE("only the relay may send large frames, and every request that quotes i
   CHECK(FrameLimit(CallerAs(1000, false)) <= 1024);
   CHECK(FrameLimit(CallerAs(0, false)) <= 1024);
   CHECK(FrameLimit(CallerAs(998, true)) == limits::kLocalRequest);
-  for (const Kind kind : {Kind::kEvidence, Kind::kResultToken, Kind::kHostToken, Kind::kShowEvidence}) CHECK(FindRow(kind)->quotes);
+  for (const Kind kind : {Kind::kEvidence, Kind::kResultToken, Kind::kHostToken, Kind::kShowEvidence})
+    CHECK(FindRow(kind)->quotes);
 }
 
 TEST_CASE("each row has room for its largest request, and not for much more") {
@@ -65,9 +67,14 @@ TEST_CASE("each row has room for its largest request, and not for much more") {
   evidence.channel_binding = Buffer(32, 1);
   const std::string audience(limits::kAudience, 'a');
   const local::Request largest[] = {
-      local::StatusRequest{}, local::WaitWorkRequest{UINT64_MAX}, evidence,
+      local::StatusRequest{},
+      local::WaitWorkRequest{UINT64_MAX},
+      evidence,
       local::ResultTokenRequest{audience, std::string(limits::kMatch, 'm'), {}, {}, UINT64_MAX},
-      local::HostTokenRequest{audience, true, UINT64_MAX, {}, {}}, local::ShowEvidenceRequest{}, local::AttesterRequest{}, local::DoctorRequest{},
+      local::HostTokenRequest{audience, true, UINT64_MAX, {}, {}},
+      local::ShowEvidenceRequest{},
+      local::AttesterRequest{},
+      local::DoctorRequest{},
       local::DeliverRequest{UINT64_MAX, std::string(limits::kShortText, 's'), Buffer(limits::kLocalDelivery), {}}};
   for (const local::Request& request : largest) {
     const std::size_t size = local::EncodeRequest(request).size();

@@ -83,8 +83,9 @@ TEST_CASE("status tells everyone how things stand, and only root and the relay w
     CHECK(open.find(secret) == std::string::npos);
     CHECK(full.find(secret) != std::string::npos);
   }
-  for (const char* shown : {"\"tier\":\"warning\"", "\"clock_unsafe\"", "\"log_foreign_extend\"", "\"age_ms\":50", "\"caller\":\"unmeasured\"",
-                            "\"runtime_anchor\":\"self_reported\"", "\"state\":\"absent\""}) {
+  for (const char* shown :
+       {"\"tier\":\"warning\"", "\"clock_unsafe\"", "\"log_foreign_extend\"", "\"age_ms\":50",
+        "\"caller\":\"unmeasured\"", "\"runtime_anchor\":\"self_reported\"", "\"state\":\"absent\""}) {
     CHECK_MESSAGE(open.find(shown) != std::string::npos, shown);
   }
 }

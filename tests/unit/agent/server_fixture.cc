@@ -68,7 +68,9 @@ AttestReply Verdict(Tier tier, std::string token) {
   return reply;
 }
 
-local::DeliverRequest Delivery(std::uint64_t work, const AttestReply& reply) { return {work, "connected", EncodeAttestReply(reply), {}}; }
+local::DeliverRequest Delivery(std::uint64_t work, const AttestReply& reply) {
+  return {work, "connected", EncodeAttestReply(reply), {}};
+}
 
 std::string TextOf(const local::Reply& reply) { return std::string(AsText(reply.payload)); }
 

@@ -26,7 +26,7 @@ class ServerFixture {
   ~ServerFixture();
 
   local::Client Connect() { return local::Client::Connect(path()).value(); }
-  Fd RawConnect() const;      // for bytes that no client of ours sends
+  Fd RawConnect() const;  // for bytes that no client of ours sends
   std::string path() const { return quoter.dir / "agent.sock"; }
 
   QuoterFixture quoter;

@@ -22,7 +22,9 @@ using test::TextOf;
 
 constexpr std::uint64_t kWait = 20'000;
 
-void SendAll(const Fd& fd, Bytes bytes) { REQUIRE(::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size())); }
+void SendAll(const Fd& fd, Bytes bytes) {
+  REQUIRE(::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
+}
 
 // What the server sent until it closed the connection.
 Buffer ReadToEnd(const Fd& fd) {
@@ -53,7 +55,8 @@ TEST_CASE("several requests go over one connection, in order") {
   local::Client client = fixture.Connect();
   for (int i = 0; i < 3; ++i) {
     CHECK(TextOf(client.Call(local::StatusRequest{}, kWait).value()).find("\"gate\"") != std::string::npos);
-    CHECK(local::DecodeAttesterReply(client.Call(local::AttesterRequest{}, kWait).value().payload).value().attester == fixture.quoter.aik->SpkiDigest());
+    CHECK(local::DecodeAttesterReply(client.Call(local::AttesterRequest{}, kWait).value().payload).value().attester ==
+          fixture.quoter.aik->SpkiDigest());
   }
 }
 
@@ -93,8 +96,9 @@ TEST_CASE("bytes that are no request are answered and the connection is closed, 
 TEST_CASE("what is the relay's is refused to others, and the connection stays") {
   ServerFixture fixture({.we_are_relay = false});
   local::Client client = fixture.Connect();
-  for (const local::Request& request : {local::Request(local::WaitWorkRequest{10}), local::Request(test::EvidenceFor(0)),
-                                        local::Request(test::Delivery(0, test::Verdict(Tier::kAffirming))), local::Request(local::AttesterRequest{})}) {
+  for (const local::Request& request :
+       {local::Request(local::WaitWorkRequest{10}), local::Request(test::EvidenceFor(0)),
+        local::Request(test::Delivery(0, test::Verdict(Tier::kAffirming))), local::Request(local::AttesterRequest{})}) {
     const local::Reply reply = client.Call(request, kWait).value();
     CHECK_FALSE(reply.ok);
     CHECK(reply.error.code == CodeName(Code::kDenied));

@@ -23,7 +23,9 @@ constexpr std::uint64_t kWait = 20'000;
 local::ResultTokenRequest TokenFor(const char* audience, std::uint64_t deadline_ms = 15'000) {
   return {audience, "match", Sha256(AsBytes("nonce")), Sha256(AsBytes("key")), deadline_ms};
 }
-local::HostTokenRequest HostTokenFor(const char* audience) { return {audience, false, 0, Sha256(AsBytes("nonce")), Sha256(AsBytes("key"))}; }
+local::HostTokenRequest HostTokenFor(const char* audience) {
+  return {audience, false, 0, Sha256(AsBytes("nonce")), Sha256(AsBytes("key"))};
+}
 
 std::future<local::Reply> Ask(ServerFixture& fixture, local::Request request) {
   return std::async(std::launch::async, [&fixture, request] { return fixture.Connect().Call(request, kWait).value(); });
@@ -90,7 +92,9 @@ TEST_CASE("a refusal reaches the client in the verifier's words") {
   SUBCASE("of the submission") {
     auto token = Ask(fixture, TokenFor("title"));
     const std::uint64_t work = NextWork(relay);
-    REQUIRE(relay.Call(local::DeliverRequest{work, "refused", {}, EncodeErrorReply({"replay", "detail", "fix"})}, kWait).value().ok);
+    REQUIRE(relay.Call(local::DeliverRequest{work, "refused", {}, EncodeErrorReply({"replay", "detail", "fix"})}, kWait)
+                .value()
+                .ok);
     CHECK(token.get().error.code == "replay");
   }
   SUBCASE("a verdict without a token") {
@@ -164,7 +168,8 @@ TEST_CASE("status is answered while the TPM hangs, and its late facts answer not
   local::Client client = fixture.Connect();
   const std::string status = TextOf(client.Call(local::StatusRequest{}, kWait).value());
   CHECK(status.find("\"tpm_answered_in_ms\":") != std::string::npos);
-  auto waiting = std::async(std::launch::async, [&] { return client.Call(local::WaitWorkRequest{500}, kWait).value(); });
+  auto waiting =
+      std::async(std::launch::async, [&] { return client.Call(local::WaitWorkRequest{500}, kWait).value(); });
   release.set_value();
   CHECK(evidence.get().ok);
   CHECK(local::DecodeWorkReply(waiting.get().payload).ok());

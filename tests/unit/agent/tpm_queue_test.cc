@@ -16,10 +16,13 @@ struct Held {
   explicit Held(TpmQueue& queue) {
     auto started = std::make_shared<std::promise<void>>();  // with the job, which outlives this scope
     auto running = started->get_future();
-    REQUIRE(queue.Submit(Priority::kEvidence, [started, released = gate.get_future().share()] {
-      started->set_value();
-      released.wait();
-    }).ok());
+    REQUIRE(queue
+                .Submit(Priority::kEvidence,
+                        [started, released = gate.get_future().share()] {
+                          started->set_value();
+                          released.wait();
+                        })
+                .ok());
     running.wait();
   }
   std::promise<void> gate;
@@ -31,7 +34,13 @@ TEST_CASE("evidence goes before host tokens, and each kind in its order of arriv
     std::promise<void> done;
     TpmQueue queue;
     Held held(queue);
-    REQUIRE(queue.Submit(Priority::kBackground, [&] { order.push_back(5); done.set_value(); }).ok());
+    REQUIRE(queue
+                .Submit(Priority::kBackground,
+                        [&] {
+                          order.push_back(5);
+                          done.set_value();
+                        })
+                .ok());
     REQUIRE(queue.Submit(Priority::kHostToken, [&] { order.push_back(3); }).ok());
     REQUIRE(queue.Submit(Priority::kEvidence, [&] { order.push_back(1); }).ok());
     REQUIRE(queue.Submit(Priority::kHostToken, [&] { order.push_back(4); }).ok());

@@ -40,7 +40,8 @@ TEST_CASE("one user cannot fill the book, and the book is bounded") {
   for (std::size_t i = 0; i < WorkBook::kMaxPerUser; ++i) CHECK(book.Add(ClientOf(1, i), {}, 100).ok());
   CHECK(book.Add(ClientOf(1, 99), {}, 100).error().code == Code::kBusy);
   CHECK(book.Add(ClientOf(2, 99), {}, 100).ok());
-  for (uid_t uid = 10; book.size() < WorkBook::kMaxWork; ++uid) CHECK(book.Add(ClientOf(uid, 1000 + uid), {}, 100).ok());
+  for (uid_t uid = 10; book.size() < WorkBook::kMaxWork; ++uid)
+    CHECK(book.Add(ClientOf(uid, 1000 + uid), {}, 100).ok());
   CHECK(book.Add(ClientOf(5, 99), {}, 100).error().code == Code::kBusy);
 }
 

@@ -29,7 +29,8 @@ struct Case {
 };
 
 bool Has(const Verdict& verdict, std::string_view code) {
-  for (const auto& reason : verdict.reasons) if (reason.code == code) return true;
+  for (const auto& reason : verdict.reasons)
+    if (reason.code == code) return true;
   return false;
 }
 
@@ -57,7 +58,9 @@ TEST_CASE("an unlisted PCR value contradicts, and the reason names PCR and value
 }
 
 TEST_CASE("each fact of the runtime log that does not fit contradicts") {
-  for (const auto& [state, code] : {std::pair{RuntimeLog::kMismatch, "runtime_log_mismatch"}, {RuntimeLog::kMalformed, "runtime_log_malformed"}, {RuntimeLog::kBadBase, "runtime_log_base"}}) {
+  for (const auto& [state, code] : {std::pair{RuntimeLog::kMismatch, "runtime_log_mismatch"},
+                                    {RuntimeLog::kMalformed, "runtime_log_malformed"},
+                                    {RuntimeLog::kBadBase, "runtime_log_base"}}) {
     Case c;
     c.facts.runtime_log = state;
     CHECK(c.Judged().tier == Tier::kContraindicated);

@@ -10,7 +10,12 @@ struct Case {
   Secret title_key = Secret::CopyOf(Buffer(32, 7));
   config::Policy policy;
   TokenRequest request;
-  ResultIssuer issuer = ResultIssuer::Create({.signing = PrivateKey::Generate(KeyType::kP256).value(), .also_published = {}, .device_master = Secret::CopyOf(Buffer(32, 9)), .device_key_version = 1}, "https://verifier").value();
+  ResultIssuer issuer = ResultIssuer::Create({.signing = PrivateKey::Generate(KeyType::kP256).value(),
+                                              .also_published = {},
+                                              .device_master = Secret::CopyOf(Buffer(32, 9)),
+                                              .device_key_version = 1},
+                                             "https://verifier")
+                            .value();
   Case() {
     config::Title title;
     title.audience = "title-a";
@@ -23,7 +28,9 @@ struct Case {
     request.session_key_hash = Sha256(AsBytes("key"));
     request.server_nonce = Nonce();
   }
-  Digest Nonce() const { return MakeServerNonce(title_key.view(), request.audience, request.match, Buffer(16, 1), request.session_key_hash); }
+  Digest Nonce() const {
+    return MakeServerNonce(title_key.view(), request.audience, request.match, Buffer(16, 1), request.session_key_hash);
+  }
   std::string Refusal() const {
     const auto outcome = ResultIssuer::Authorise(request, policy);
     const auto* refusal = std::get_if<ErrorReply>(&outcome);
@@ -58,7 +65,8 @@ TEST_CASE("a measured caller must be listed when its nonce is foreign") {
 TEST_CASE("a title without a key takes listed executables only") {
   Case c;
   c.policy.titles[0].key = Secret();
-  c.request.server_nonce = MakeServerNonce({}, c.request.audience, c.request.match, Buffer(16, 1), c.request.session_key_hash);
+  c.request.server_nonce =
+      MakeServerNonce({}, c.request.audience, c.request.match, Buffer(16, 1), c.request.session_key_hash);
   CHECK(c.Refusal() == "audience_not_authorised");
 }
 
@@ -67,11 +75,20 @@ TEST_CASE("a token verifies under the published keys and says what was asked") {
   RuntimeEvidence runtime;
   appraisal::Facts facts;
   facts.runtime = &runtime;
-  for (const std::uint8_t pcr : {std::uint8_t{0}, std::uint8_t{7}, std::uint8_t{14}}) facts.pcrs[pcr] = Sha256(Bytes(&pcr, 1));
+  for (const std::uint8_t pcr : {std::uint8_t{0}, std::uint8_t{7}, std::uint8_t{14}})
+    facts.pcrs[pcr] = Sha256(Bytes(&pcr, 1));
   appraisal::Verdict verdict;
   verdict.tier = Tier::kAffirming;
   const Buffer spki = PrivateKey::Generate(KeyType::kP256).value().Public().value().Spki();
-  const ResultSubject subject{.ek_spki_digest = Sha256(AsBytes("ek")), .weak_device_id = false, .attester = Sha256(spki), .aik_spki = spki, .aik_scheme = SignatureScheme::kEcdsaP256Sha256, .policy = Sha256(AsBytes("policy")), .clock = {.clock = 77, .reset_count = 3, .restart_count = 0, .safe = true}, .now = 1000, .next_attestation = 1060};
+  const ResultSubject subject{.ek_spki_digest = Sha256(AsBytes("ek")),
+                              .weak_device_id = false,
+                              .attester = Sha256(spki),
+                              .aik_spki = spki,
+                              .aik_scheme = SignatureScheme::kEcdsaP256Sha256,
+                              .policy = Sha256(AsBytes("policy")),
+                              .clock = {.clock = 77, .reset_count = 3, .restart_count = 0, .safe = true},
+                              .now = 1000,
+                              .next_attestation = 1060};
   const Issued issued = c.issuer.Issue(c.policy.titles[0], c.request, verdict, facts, subject).value();
   const KeySet keys = KeySet::ParseJwks(c.issuer.jwks()).value();
   Buffer scratch(issued.token.size());
@@ -100,7 +117,10 @@ TEST_CASE("a token verifies under the published keys and says what was asked") {
 
 TEST_CASE("a key that is published twice stands in the set once") {
   const PrivateKey signing = PrivateKey::Generate(KeyType::kP256).value();
-  IssuerKeys keys{.signing = PrivateKey::FromPem(AsText(signing.Pem().view())).value(), .also_published = {}, .device_master = Secret::CopyOf(Buffer(32, 9)), .device_key_version = 1};
+  IssuerKeys keys{.signing = PrivateKey::FromPem(AsText(signing.Pem().view())).value(),
+                  .also_published = {},
+                  .device_master = Secret::CopyOf(Buffer(32, 9)),
+                  .device_key_version = 1};
   keys.also_published.push_back(signing.Public().value());
   keys.also_published.push_back(PrivateKey::Generate(KeyType::kP256).value().Public().value());
   const ResultIssuer issuer = ResultIssuer::Create(std::move(keys), "https://verifier").value();

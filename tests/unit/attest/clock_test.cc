@@ -48,7 +48,9 @@ TEST_CASE("of racing copies of one quote exactly one passes the fence") {
     std::vector<std::thread> threads;
     for (int i = 0; i < 32; ++i) {
       threads.emplace_back([&] {
-        if (fence.Pass(host, {.generation = 1, .clock = At(round, 1), .new_anchor = {}, .runtime = {}}) == FenceOutcome::kPassed) ++passed;
+        if (fence.Pass(host, {.generation = 1, .clock = At(round, 1), .new_anchor = {}, .runtime = {}}) ==
+            FenceOutcome::kPassed)
+          ++passed;
       });
     }
     for (auto& thread : threads) thread.join();
@@ -59,14 +61,18 @@ TEST_CASE("of racing copies of one quote exactly one passes the fence") {
 TEST_CASE("a refused attempt leaves the fence as it was") {
   Fence fence;
   const Digest host = Sha256(AsBytes("host"));
-  CHECK(fence.Pass(host, {.generation = 2, .clock = At(100, 7), .new_anchor = Anchor{5, At(100, 7)}, .runtime = {}}) == FenceOutcome::kPassed);
-  for (const auto& [clock, outcome] : {std::pair{At(100, 7), FenceOutcome::kReplay}, {At(900, 6), FenceOutcome::kClonedState}, {At(1, 1), FenceOutcome::kTpmCleared}}) {
+  CHECK(fence.Pass(host, {.generation = 2, .clock = At(100, 7), .new_anchor = Anchor{5, At(100, 7)}, .runtime = {}}) ==
+        FenceOutcome::kPassed);
+  for (const auto& [clock, outcome] : {std::pair{At(100, 7), FenceOutcome::kReplay},
+                                       {At(900, 6), FenceOutcome::kClonedState},
+                                       {At(1, 1), FenceOutcome::kTpmCleared}}) {
     CHECK(fence.Pass(host, {.generation = 2, .clock = clock, .new_anchor = {}, .runtime = {}}) == outcome);
     CHECK(fence.Peek(host).last->clock == 100);
     CHECK(fence.Peek(host).last->reset_count == 7);
     CHECK(fence.Peek(host).anchor.has_value());
   }
-  CHECK(fence.Pass(host, {.generation = 1, .clock = At(200, 7), .new_anchor = {}, .runtime = {}}) == FenceOutcome::kRetiredKey);
+  CHECK(fence.Pass(host, {.generation = 1, .clock = At(200, 7), .new_anchor = {}, .runtime = {}}) ==
+        FenceOutcome::kRetiredKey);
 }
 
 TEST_CASE("an operator may accept one reset, and only one") {
@@ -74,8 +80,10 @@ TEST_CASE("an operator may accept one reset, and only one") {
   const Digest host = Sha256(AsBytes("host"));
   (void)fence.Pass(host, {.generation = 1, .clock = At(100, 7), .new_anchor = {}, .runtime = {}});
   fence.AcceptReset(host, true);
-  CHECK(fence.Pass(host, {.generation = 1, .clock = At(5, 1), .new_anchor = {}, .runtime = {}}) == FenceOutcome::kPassed);
-  CHECK(fence.Pass(host, {.generation = 1, .clock = At(5, 0), .new_anchor = {}, .runtime = {}}) == FenceOutcome::kTpmCleared);
+  CHECK(fence.Pass(host, {.generation = 1, .clock = At(5, 1), .new_anchor = {}, .runtime = {}}) ==
+        FenceOutcome::kPassed);
+  CHECK(fence.Pass(host, {.generation = 1, .clock = At(5, 0), .new_anchor = {}, .runtime = {}}) ==
+        FenceOutcome::kTpmCleared);
 }
 
 TEST_CASE("counters outlive a rotation of the key") {
@@ -83,9 +91,12 @@ TEST_CASE("counters outlive a rotation of the key") {
   const Digest host = Sha256(AsBytes("host"));
   (void)fence.Pass(host, {.generation = 1, .clock = At(100, 7), .new_anchor = {}, .runtime = {}});
   fence.SetGeneration(host, 2);
-  CHECK(fence.Pass(host, {.generation = 1, .clock = At(200, 7), .new_anchor = {}, .runtime = {}}) == FenceOutcome::kRetiredKey);
-  CHECK(fence.Pass(host, {.generation = 2, .clock = At(50, 6), .new_anchor = {}, .runtime = {}}) == FenceOutcome::kClonedState);
-  CHECK(fence.Pass(host, {.generation = 2, .clock = At(200, 7), .new_anchor = {}, .runtime = {}}) == FenceOutcome::kPassed);
+  CHECK(fence.Pass(host, {.generation = 1, .clock = At(200, 7), .new_anchor = {}, .runtime = {}}) ==
+        FenceOutcome::kRetiredKey);
+  CHECK(fence.Pass(host, {.generation = 2, .clock = At(50, 6), .new_anchor = {}, .runtime = {}}) ==
+        FenceOutcome::kClonedState);
+  CHECK(fence.Pass(host, {.generation = 2, .clock = At(200, 7), .new_anchor = {}, .runtime = {}}) ==
+        FenceOutcome::kPassed);
 }
 
 TEST_CASE("a host that was forgotten may enroll anew, and its counters still outlive it") {
@@ -96,15 +107,19 @@ TEST_CASE("a host that was forgotten may enroll anew, and its counters still out
   fence.ForgetEnrollment(host);
   CHECK_FALSE(fence.Peek(host).reset_accepted);
   CHECK_FALSE(fence.Peek(host).anchor.has_value());
-  CHECK(fence.Pass(host, {.generation = 1, .clock = At(100, 7), .new_anchor = {}, .runtime = {}}) == FenceOutcome::kReplay);
-  CHECK(fence.Pass(host, {.generation = 1, .clock = At(900, 6), .new_anchor = {}, .runtime = {}}) == FenceOutcome::kClonedState);
-  CHECK(fence.Pass(host, {.generation = 1, .clock = At(101, 7), .new_anchor = {}, .runtime = {}}) == FenceOutcome::kPassed);
+  CHECK(fence.Pass(host, {.generation = 1, .clock = At(100, 7), .new_anchor = {}, .runtime = {}}) ==
+        FenceOutcome::kReplay);
+  CHECK(fence.Pass(host, {.generation = 1, .clock = At(900, 6), .new_anchor = {}, .runtime = {}}) ==
+        FenceOutcome::kClonedState);
+  CHECK(fence.Pass(host, {.generation = 1, .clock = At(101, 7), .new_anchor = {}, .runtime = {}}) ==
+        FenceOutcome::kPassed);
 }
 
 TEST_CASE("an older challenge is fresh only while two clocks agree since the anchor") {
   const Anchor anchor{1'000'000, At(50'000, 3)};
   const auto judge = [&](std::uint64_t age, std::uint64_t now, tpm::ClockInfo quoted) {
-    return JudgeFreshness({.challenge_age_ms = age, .now_ms = now, .quoted = quoted, .anchor = anchor, .always_ask = false});
+    return JudgeFreshness(
+        {.challenge_age_ms = age, .now_ms = now, .quoted = quoted, .anchor = anchor, .always_ask = false});
   };
   CHECK(judge(4999, 9'000'000, At(1, 9)) == Freshness::kYoung);
   CHECK(judge(60'000, 1'060'000, At(110'000, 3)) == Freshness::kAnchored);
@@ -113,8 +128,13 @@ TEST_CASE("an older challenge is fresh only while two clocks agree since the anc
   CHECK(judge(60'000, 1'060'000, At(120'001, 3)) == Freshness::kAskAgain);
   CHECK(judge(60'000, 1'060'000, At(110'000, 4)) == Freshness::kAskAgain);
   CHECK(judge(60'000, 1'060'000, At(110'000, 3, 1)) == Freshness::kAskAgain);
-  CHECK(JudgeFreshness({.challenge_age_ms = 60'000, .now_ms = 1, .quoted = {}, .anchor = {}, .always_ask = false}) == Freshness::kAskAgain);
-  CHECK(JudgeFreshness({.challenge_age_ms = 60'000, .now_ms = 1'060'000, .quoted = At(110'000, 3), .anchor = anchor, .always_ask = true}) == Freshness::kAskAgain);
+  CHECK(JudgeFreshness({.challenge_age_ms = 60'000, .now_ms = 1, .quoted = {}, .anchor = {}, .always_ask = false}) ==
+        Freshness::kAskAgain);
+  CHECK(JudgeFreshness({.challenge_age_ms = 60'000,
+                        .now_ms = 1'060'000,
+                        .quoted = At(110'000, 3),
+                        .anchor = anchor,
+                        .always_ask = true}) == Freshness::kAskAgain);
 }
 
 TEST_CASE("five seconds more each round do not add up") {
@@ -124,7 +144,12 @@ TEST_CASE("five seconds more each round do not add up") {
   for (std::uint64_t round = 1; round < 20; ++round) {
     const std::uint64_t quoted_at = round * 60'000;
     const std::uint64_t delay = round * 5'000;
-    if (JudgeFreshness({.challenge_age_ms = 60'000 + delay, .now_ms = quoted_at + delay, .quoted = At(quoted_at, 1), .anchor = anchor, .always_ask = false}) == Freshness::kAnchored) worst = delay;
+    if (JudgeFreshness({.challenge_age_ms = 60'000 + delay,
+                        .now_ms = quoted_at + delay,
+                        .quoted = At(quoted_at, 1),
+                        .anchor = anchor,
+                        .always_ask = false}) == Freshness::kAnchored)
+      worst = delay;
   }
   CHECK(worst == 10'000);
 }
@@ -139,8 +164,10 @@ TEST_CASE("a challenge answers only for its attester, selection, time and verifi
   CHECK(keeper.Check(nonce, attester, selection, 1'060'001, 60'000).fault == ChallengeFault::kExpired);
   CHECK(keeper.Check(nonce, attester, selection, 999'999, 60'000).fault == ChallengeFault::kFuture);
   CHECK(keeper.Check(nonce, Sha256(AsBytes("b")), selection, 1'004'000, 60'000).fault == ChallengeFault::kForeign);
-  CHECK(keeper.Check(nonce, attester, {tpm::Alg::kSha256, 0x4080}, 1'004'000, 60'000).fault == ChallengeFault::kForeign);
-  CHECK(keeper.Check(nonce, attester, {tpm::Alg::kSha384, 0x4081}, 1'004'000, 60'000).fault == ChallengeFault::kForeign);
+  CHECK(keeper.Check(nonce, attester, {tpm::Alg::kSha256, 0x4080}, 1'004'000, 60'000).fault ==
+        ChallengeFault::kForeign);
+  CHECK(keeper.Check(nonce, attester, {tpm::Alg::kSha384, 0x4081}, 1'004'000, 60'000).fault ==
+        ChallengeFault::kForeign);
   CHECK(ChallengeKeeper().Check(nonce, attester, selection, 1'004'000, 60'000).fault == ChallengeFault::kForeign);
   CHECK(keeper.Check(Bytes(nonce).first(55), attester, selection, 1'004'000, 60'000).fault == ChallengeFault::kForeign);
   for (std::size_t i = 0; i < nonce.size(); ++i) {

@@ -18,7 +18,8 @@ using test::Trail;
 
 std::vector<std::string> Replay(const Trail& trail) {
   std::vector<std::string> out;
-  const Status replayed = ReplayRecords(trail.options.directory, trail.keys, [&](const RecordView& record) { out.emplace_back(record.json); });
+  const Status replayed = ReplayRecords(trail.options.directory, trail.keys,
+                                        [&](const RecordView& record) { out.emplace_back(record.json); });
   REQUIRE(replayed.ok());
   return out;
 }
@@ -76,10 +77,13 @@ TEST_CASE("order verified is order appended under many producers and rotation") 
   REQUIRE(completed.size() == kProducers * kEach);
   CHECK(std::is_sorted(completed.begin(), completed.end()));
   std::map<std::uint64_t, std::string> stored;
-  CHECK(ReplayRecords(trail.options.directory, trail.keys, [&](const RecordView& record) { stored.emplace(record.sequence, record.json); }).ok());
+  CHECK(ReplayRecords(trail.options.directory, trail.keys, [&](const RecordView& record) {
+          stored.emplace(record.sequence, record.json);
+        }).ok());
   CHECK(stored.size() == kProducers * kEach + 1);
   for (int p = 0; p < kProducers; ++p) {
-    for (int i = 0; i < kEach; ++i) CHECK(stored[sequences[static_cast<std::size_t>(p)][static_cast<std::size_t>(i)]] == Record(p * 1000 + i, 100));
+    for (int i = 0; i < kEach; ++i)
+      CHECK(stored[sequences[static_cast<std::size_t>(p)][static_cast<std::size_t>(i)]] == Record(p * 1000 + i, 100));
   }
 }
 
@@ -113,7 +117,8 @@ TEST_CASE("a full queue answers busy and takes more once it has drained") {
   while (log->stats().batches == 0) std::this_thread::yield();
   int taken = 0;
   while (true) {
-    const Status status = log->Append(Record(1), [&](Result<std::uint64_t> sequence) { done += sequence.ok() ? 1 : 0; });
+    const Status status =
+        log->Append(Record(1), [&](Result<std::uint64_t> sequence) { done += sequence.ok() ? 1 : 0; });
     if (!status.ok()) {
       CHECK(status.error().code == Code::kBusy);
       break;
@@ -148,7 +153,8 @@ TEST_CASE("closing drains what was appended") {
   int completed = 0;
   {
     auto log = trail.Open();
-    for (int i = 0; i < 500; ++i) REQUIRE(log->Append(Record(i), [&](Result<std::uint64_t> sequence) { completed += sequence.ok() ? 1 : 0; }).ok());
+    for (int i = 0; i < 500; ++i)
+      REQUIRE(log->Append(Record(i), [&](Result<std::uint64_t> sequence) { completed += sequence.ok() ? 1 : 0; }).ok());
   }
   CHECK(completed == 500);
   CHECK(Replay(trail).size() == 500);
@@ -158,7 +164,11 @@ TEST_CASE("a completion that waits for its own thread is an error, not a hang") 
   Trail trail;
   auto log = trail.Open();
   std::atomic<bool> refused{false};
-  REQUIRE(log->Append(Record(0), [&](Result<std::uint64_t>) { refused = log->AppendAndWait(Record(1)).error().code == Code::kInternal; }).ok());
+  REQUIRE(log->Append(Record(0),
+                      [&](Result<std::uint64_t>) {
+                        refused = log->AppendAndWait(Record(1)).error().code == Code::kInternal;
+                      })
+              .ok());
   CHECK(log->AppendAndWait(Record(2)).ok());
   CHECK(refused);
 }
@@ -189,7 +199,8 @@ TEST_CASE("wrong owner's modes, symbolic links and things that are no file are r
   std::filesystem::remove(trail.options.directory + "/lock");
   std::filesystem::create_symlink(trail.dir / "elsewhere", trail.options.directory + "/lock");
   CHECK(FileAuditLog::Open(trail.options, trail.keys).error().code == Code::kDenied);
-  CHECK(FileAuditLog::Open({.directory = trail.dir / "no/such", .visit = {}}, trail.keys).error().code == Code::kNotFound);
+  CHECK(FileAuditLog::Open({.directory = trail.dir / "no/such", .visit = {}}, trail.keys).error().code ==
+        Code::kNotFound);
 }
 
 TEST_CASE("files of the trail are private whatever the umask says") {
@@ -222,11 +233,13 @@ TEST_CASE("a segment that is replaced under the running log stops it") {
 TEST_CASE("a trail that ends below what was acknowledged is refused") {
   Trail trail;
   trail.options.acknowledged = 3;
-  CHECK(FileAuditLog::Open(trail.options, trail.keys).error().detail.find("acknowledged_record_lost") != std::string::npos);
+  CHECK(FileAuditLog::Open(trail.options, trail.keys).error().detail.find("acknowledged_record_lost") !=
+        std::string::npos);
   trail.options.acknowledged = 0;
   trail.Fill(2);
   trail.options.acknowledged = 100;
-  CHECK(FileAuditLog::Open(trail.options, trail.keys).error().detail.find("acknowledged_record_lost") != std::string::npos);
+  CHECK(FileAuditLog::Open(trail.options, trail.keys).error().detail.find("acknowledged_record_lost") !=
+        std::string::npos);
   CHECK(trail.Verify(100).faults.at(0).kind == FaultClass::kBehind);
   trail.options.acknowledged = trail.Verify().last_sequence;
   CHECK(FileAuditLog::Open(trail.options, trail.keys).ok());

@@ -79,10 +79,12 @@ TEST_CASE("no record at or behind a fault is visited as verified") {
   bad[lines[4] - 10] ^= 1;  // in the second record
   WriteBytes(trail.Segment(1), bad);
   int seen = 0;
-  const Status replayed = ReplayRecords(trail.options.directory, trail.keys, [&](const RecordView& record) { CHECK(record.json == Record(seen++)); });
+  const Status replayed = ReplayRecords(trail.options.directory, trail.keys,
+                                        [&](const RecordView& record) { CHECK(record.json == Record(seen++)); });
   REQUIRE_FALSE(replayed.ok());
   CHECK(seen == 1);
-  CHECK(replayed.error().detail.find("altered in segment 1, record 4, byte " + std::to_string(lines[3])) != std::string::npos);
+  CHECK(replayed.error().detail.find("altered in segment 1, record 4, byte " + std::to_string(lines[3])) !=
+        std::string::npos);
 }
 
 TEST_CASE("deleted, repeated, swapped and inserted records are told apart") {
@@ -129,7 +131,8 @@ TEST_CASE("deleted, repeated, swapped and inserted records are told apart") {
   }
   SUBCASE("a hole of zeros in place of a record") {
     Buffer bad = good;
-    std::fill(bad.begin() + static_cast<std::ptrdiff_t>(at[3]), bad.begin() + static_cast<std::ptrdiff_t>(at[4]), std::uint8_t{0});
+    std::fill(bad.begin() + static_cast<std::ptrdiff_t>(at[3]), bad.begin() + static_cast<std::ptrdiff_t>(at[4]),
+              std::uint8_t{0});
     WriteBytes(trail.Segment(1), bad);
     const VerifyReport report = trail.Verify();
     REQUIRE_FALSE(report.faults.empty());
@@ -242,7 +245,8 @@ TEST_CASE("another key is one fault a segment, by its name") {
   REQUIRE(report.ok());
   ExpectOne(*report, FaultClass::kWrongKey, 1, 0);
   CHECK(FileAuditLog::Open(trail.options, other).error().detail.find("wrong_key") != std::string::npos);
-  CHECK(FileAuditLog::Open(trail.options, test::TestKeys(9)).error().detail.find("foreign_segment") != std::string::npos);
+  CHECK(FileAuditLog::Open(trail.options, test::TestKeys(9)).error().detail.find("foreign_segment") !=
+        std::string::npos);
 }
 
 TEST_CASE("an empty or missing directory is an error, not a verified trail") {
@@ -281,9 +285,13 @@ TEST_CASE("a trail verifies beside a log that is writing to it") {
   producer.join();
 }
 
-struct Said { int status = -1; std::string text; };
+struct Said {
+  int status = -1;
+  std::string text;
+};
 Said AskOther(const std::string& directory, const std::string& key) {
-  const std::string command = "python3 '" ASSAY_TEST_DATA "/../system/audit_reader.py' '" + directory + "' '" + key + "' 2>&1";
+  const std::string command =
+      "python3 '" ASSAY_TEST_DATA "/../system/audit_reader.py' '" + directory + "' '" + key + "' 2>&1";
   FILE* pipe = ::popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
   Said said;
@@ -303,11 +311,13 @@ TEST_CASE("a verifier written from the document alone agrees on a trail with rot
   REQUIRE(report.ok());
   REQUIRE(report.segments > 3);
   const Said good = AskOther(trail.options.directory, key);
-  CHECK(good.text == "records 43 last " + std::to_string(report.last_sequence) + " mac " + ToHex(report.last_mac) + "\n");
+  CHECK(good.text ==
+        "records 43 last " + std::to_string(report.last_sequence) + " mac " + ToHex(report.last_mac) + "\n");
   CHECK(good.status == 0);
   const Buffer content = ReadBytes(trail.Segment(2));
   const auto lines = Trail::Lines(content);
-  for (const std::size_t at : {std::size_t{20}, lines[1] + 80, lines[1] + 140, lines[2] + 200, lines[lines.size() - 2] + 190}) {
+  for (const std::size_t at :
+       {std::size_t{20}, lines[1] + 80, lines[1] + 140, lines[2] + 200, lines[lines.size() - 2] + 190}) {
     INFO("byte ", at);
     Buffer bad = content;
     bad[at] ^= 1;

@@ -19,7 +19,9 @@ SecretRing Ring(const std::vector<std::string>& secrets) {
   return std::move(*ring);
 }
 
-AccessClaims Claims() { return {"https://v", "server:1", "title", "t1", {"read", "ban"}, std::nullopt, kNow, kNow + 300}; }
+AccessClaims Claims() {
+  return {"https://v", "server:1", "title", "t1", {"read", "ban"}, std::nullopt, kNow, kNow + 300};
+}
 AccessPolicy Offline() {
   AccessPolicy policy;
   policy.claims = {"https://v", "title", kNow};
@@ -103,7 +105,8 @@ TEST_CASE("the algorithm is the key's: none, another and a key of the sender's a
   const std::string payload = ToBase64Url(AsBytes(EncodeAccessClaims(Claims())));
   const auto forged = [&](const std::string& header) {
     const std::string start = ToBase64Url(AsBytes(header)) + "." + payload;
-    return ValidateAccessToken(ring, start + "." + ToBase64Url(HmacSha256(AsBytes(kFirst), AsBytes(start))), Offline()).fault;
+    return ValidateAccessToken(ring, start + "." + ToBase64Url(HmacSha256(AsBytes(kFirst), AsBytes(start))), Offline())
+        .fault;
   };
   CHECK(forged(R"({"alg":"HS256","typ":"at+jwt"})") == TokenFault::kNone);
   CHECK(forged(R"({"alg":"none","typ":"at+jwt"})") == TokenFault::kInvalid);
@@ -124,8 +127,11 @@ TEST_CASE("an asymmetric key accepts its own tokens and no HMAC made with its pu
   REQUIRE(keys.ok());
   const auto token = SignJws(*key, *kid, kAccessType, EncodeAccessClaims(Claims()));
   CHECK(ValidateAccessToken(*keys, *token, Offline()).fault == TokenFault::kNone);
-  const std::string start = ToBase64Url(AsBytes("{\"alg\":\"HS256\",\"typ\":\"at+jwt\",\"kid\":\"" + *kid + "\"}")) + "." + ToBase64Url(AsBytes(EncodeAccessClaims(Claims())));
-  CHECK(ValidateAccessToken(*keys, start + "." + ToBase64Url(HmacSha256(AsBytes(shown->Pem()), AsBytes(start))), Offline()).fault == TokenFault::kInvalid);
+  const std::string start = ToBase64Url(AsBytes("{\"alg\":\"HS256\",\"typ\":\"at+jwt\",\"kid\":\"" + *kid + "\"}")) +
+                            "." + ToBase64Url(AsBytes(EncodeAccessClaims(Claims())));
+  CHECK(ValidateAccessToken(*keys, start + "." + ToBase64Url(HmacSha256(AsBytes(shown->Pem()), AsBytes(start))),
+                            Offline())
+            .fault == TokenFault::kInvalid);
 }
 
 TEST_CASE("a ring signs with its first secret and accepts each until it is dropped") {
@@ -134,7 +140,9 @@ TEST_CASE("a ring signs with its first secret and accepts each until it is dropp
   policy.type = kSessionType;
   CHECK(ValidateAccessToken(Ring({kSecond, kFirst}), old, policy).fault == TokenFault::kNone);
   CHECK(ValidateAccessToken(Ring({kSecond}), old, policy).fault == TokenFault::kInvalid);
-  CHECK(ValidateAccessToken(Ring({kSecond}), Ring({kSecond, kFirst}).Sign(kSessionType, EncodeAccessClaims(Claims())), policy).fault == TokenFault::kNone);
+  CHECK(ValidateAccessToken(Ring({kSecond}), Ring({kSecond, kFirst}).Sign(kSessionType, EncodeAccessClaims(Claims())),
+                            policy)
+            .fault == TokenFault::kNone);
   CHECK(!SecretRing::Make({}).ok());
   CHECK(!SecretRing::Make({AsBytes("short")}).ok());
 }

@@ -20,8 +20,18 @@ class CountingSink final : public DecisionSink {
   std::size_t records = 0;
 };
 
-struct PlainRule { std::string resource; std::vector<std::string> actions; bool deny; };
-struct PlainLink { std::string from, to; std::vector<PlainRule> rules; std::int64_t expires_at; std::uint32_t max_depth; bool revoked; };
+struct PlainRule {
+  std::string resource;
+  std::vector<std::string> actions;
+  bool deny;
+};
+struct PlainLink {
+  std::string from, to;
+  std::vector<PlainRule> rules;
+  std::int64_t expires_at;
+  std::uint32_t max_depth;
+  bool revoked;
+};
 
 // The facts as lists, searched from the start each time.
 struct Plain {
@@ -37,11 +47,13 @@ struct Plain {
   bool Denied(const std::string& id, const std::string& action, const std::string& resource) const {
     const auto found = rules.find(id);
     if (found == rules.end()) return false;
-    for (const auto& rule : found->second) if (rule.deny && Applies(rule, action, resource)) return true;
+    for (const auto& rule : found->second)
+      if (rule.deny && Applies(rule, action, resource)) return true;
     return false;
   }
   // Every chain is tried: `chain` are the links already gone up.
-  bool Allowed(const std::string& id, const std::string& action, const std::string& resource, std::int64_t now, std::vector<const PlainLink*> chain = {}) const {
+  bool Allowed(const std::string& id, const std::string& action, const std::string& resource, std::int64_t now,
+               std::vector<const PlainLink*> chain = {}) const {
     if (status.at(id) != PrincipalStatus::kActive || Denied(id, action, resource)) return false;
     if (const auto own = rules.find(id); own != rules.end()) {
       for (const auto& rule : own->second) {
@@ -74,7 +86,13 @@ std::string ToJson(const std::vector<PlainRule>& rules) {
   JsonWriter out;
   out.BeginArray();
   for (const auto& rule : rules) {
-    out.BeginObject().Name("resource").String(rule.resource).Name("effect").String(rule.deny ? "deny" : "allow").Name("actions").BeginArray();
+    out.BeginObject()
+        .Name("resource")
+        .String(rule.resource)
+        .Name("effect")
+        .String(rule.deny ? "deny" : "allow")
+        .Name("actions")
+        .BeginArray();
     for (const auto& action : rule.actions) out.String(action);
     out.EndArray().EndObject();
   }
@@ -100,7 +118,8 @@ class Sequence {
 
   void Change() {
     switch (random_() % 10) {
-      case 0: case 1: Permit(); break;
+      case 0:
+      case 1: Permit(); break;
       case 2: Unpermit(); break;
       case 3: SetStatus(); break;
       case 4: RevokeLink(); break;
@@ -120,7 +139,8 @@ class Sequence {
     REQUIRE(sink_.records == before);
     const Decision decision = authority_.Authorize(query, now_);
     REQUIRE(sink_.records == before + 1);
-    REQUIRE_MESSAGE(decision.allowed() == expected, query.principal << " " << query.action << " " << query.resource << " " << ReasonName(decision.reason));
+    REQUIRE_MESSAGE(decision.allowed() == expected, query.principal << " " << query.action << " " << query.resource
+                                                                    << " " << ReasonName(decision.reason));
     REQUIRE(simulated.reason == decision.reason);
     REQUIRE(simulated.rule_id == decision.rule_id);
     allowed += expected ? 1 : 0;
@@ -131,7 +151,9 @@ class Sequence {
 
  private:
   template <typename T>
-  const T& Pick(const std::vector<T>& from) { return from[random_() % from.size()]; }
+  const T& Pick(const std::vector<T>& from) {
+    return from[random_() % from.size()];
+  }
   PlainRule AnyRule(bool may_deny) { return {Pick(kPatterns), Pick(kActionLists), may_deny && random_() % 5 == 0}; }
 
   void Permit() {
@@ -143,7 +165,8 @@ class Sequence {
   void Unpermit() {
     const std::string& id = Pick(kIds);
     const std::string& resource = Pick(kPatterns);
-    const auto removed = std::erase_if(plain_.rules[id], [&](const PlainRule& rule) { return rule.resource == resource; });
+    const auto removed =
+        std::erase_if(plain_.rules[id], [&](const PlainRule& rule) { return rule.resource == resource; });
     REQUIRE(authority_.Unpermit(id, resource) == removed);
   }
   void SetStatus() {
@@ -154,8 +177,14 @@ class Sequence {
   }
   void Delegate() {
     const std::string id = "d" + std::to_string(++links_);
-    PlainLink link{Pick(kIds), Pick(kIds), {AnyRule(false)}, now_ + static_cast<std::int64_t>(random_() % 400), 1 + static_cast<std::uint32_t>(random_() % 4), false};
-    const auto checked = authority_.Delegate({id, link.from, link.to, link.expires_at, link.max_depth}, ToJson(link.rules), now_);
+    PlainLink link{Pick(kIds),
+                   Pick(kIds),
+                   {AnyRule(false)},
+                   now_ + static_cast<std::int64_t>(random_() % 400),
+                   1 + static_cast<std::uint32_t>(random_() % 4),
+                   false};
+    const auto checked =
+        authority_.Delegate({id, link.from, link.to, link.expires_at, link.max_depth}, ToJson(link.rules), now_);
     const Link* made = std::get_if<Link>(&checked);
     if (made == nullptr) return;
     ++delegated;
@@ -166,7 +195,8 @@ class Sequence {
       for (const auto& resource : kResources) {
         if (!Plain::Applies(link.rules[0], action, resource) || plain_.Denied(link.from, action, resource)) continue;
         Plain without_denials = plain_;
-        for (auto& [owner, rules] : without_denials.rules) std::erase_if(rules, [](const PlainRule& rule) { return rule.deny; });
+        for (auto& [owner, rules] : without_denials.rules)
+          std::erase_if(rules, [](const PlainRule& rule) { return rule.deny; });
         for (auto& [name, one] : without_denials.links) one.max_depth = 100;
         REQUIRE(without_denials.Allowed(link.from, action, resource, now_));
       }

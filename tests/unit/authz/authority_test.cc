@@ -73,7 +73,9 @@ ApprovalRequest Wanted(const std::string& id) {
 TEST_CASE("an approval is used once, whatever races for it") {
   House house;
   for (const char* id : {"x", "a"}) house.Add(id);
-  REQUIRE(house.authority.Permit("x", R"([{"resource":"k","actions":["use"],"constraints":{"approval_required":true}}])") == Reason::kNone);
+  REQUIRE(
+      house.authority.Permit("x", R"([{"resource":"k","actions":["use"],"constraints":{"approval_required":true}}])") ==
+      Reason::kNone);
   for (int round = 0; round < 10; ++round) {
     const std::string id = "ap" + std::to_string(round);
     REQUIRE(house.authority.RequestApproval(Wanted(id), kNow) == Reason::kNone);
@@ -88,7 +90,8 @@ TEST_CASE("an approval is used once, whatever races for it") {
 TEST_CASE("the calls of an hour are never exceeded by a race, and come back after the hour") {
   House house;
   house.Add("x");
-  REQUIRE(house.authority.Permit("x", R"([{"resource":"k","actions":["use"],"constraints":{"calls_per_hour":10}}])") == Reason::kNone);
+  REQUIRE(house.authority.Permit("x", R"([{"resource":"k","actions":["use"],"constraints":{"calls_per_hour":10}}])") ==
+          Reason::kNone);
   std::atomic<int> allowed = 0;
   Race(32, [&] { allowed += house.Ask("x") == Reason::kNone ? 1 : 0; });
   CHECK(allowed == 10);
@@ -101,7 +104,8 @@ TEST_CASE("after a revocation returned, none of 64 concurrent callers is allowed
   house.Add("r");
   house.Add("x");
   REQUIRE(house.authority.Permit("r", R"([{"resource":"k","actions":["use"]}])") == Reason::kNone);
-  REQUIRE(std::holds_alternative<Link>(house.authority.Delegate({"d", "r", "x", kNow + 60, 3}, R"([{"resource":"k","actions":["use"]}])", kNow)));
+  REQUIRE(std::holds_alternative<Link>(
+      house.authority.Delegate({"d", "r", "x", kNow + 60, 3}, R"([{"resource":"k","actions":["use"]}])", kNow)));
   REQUIRE(house.Ask("x") == Reason::kNone);
   std::atomic<bool> revoked = false;
   std::atomic<int> late = 0, refused = 0;
@@ -150,7 +154,8 @@ TEST_CASE("an approver must be named, alive and not the requester") {
 TEST_CASE("the pending list goes through all requests page by page, each once") {
   House house;
   for (const char* id : {"x", "a"}) house.Add(id);
-  for (int i = 0; i < 25; ++i) REQUIRE(house.authority.RequestApproval(Wanted("ap" + std::to_string(i)), kNow) == Reason::kNone);
+  for (int i = 0; i < 25; ++i)
+    REQUIRE(house.authority.RequestApproval(Wanted("ap" + std::to_string(i)), kNow) == Reason::kNone);
   REQUIRE(std::holds_alternative<ApprovalStatus>(house.authority.Approve("ap3", "a", kNow)));
   std::vector<std::string> seen;
   std::string cursor;
@@ -186,14 +191,19 @@ TEST_CASE("expiry, tenants and token overlap are judged on every path") {
   CHECK(house.authority.Authorize(query, kNow + 4).reason == Reason::kNoPermission);
   CHECK(house.authority.Authorize(query, kNow + 5).reason == Reason::kInvalidToken);
   REQUIRE(house.authority.Permit("s1", R"([{"resource":"k","actions":["use"]}])") == Reason::kNone);
-  const auto across = house.authority.Delegate({"d", "s1", "s2", kNow + 60, 3}, R"([{"resource":"k","actions":["use"]}])", kNow);
+  const auto across =
+      house.authority.Delegate({"d", "s1", "s2", kNow + 60, 3}, R"([{"resource":"k","actions":["use"]}])", kNow);
   CHECK(std::get<Reason>(across) == Reason::kTargetNotFound);
 }
 
 TEST_CASE("a denial narrowed by arguments or address is not dodged by saying more or less") {
   House house;
   house.Add("x");
-  REQUIRE(house.authority.Permit("x", R"([{"resource":"k","actions":["use"]},{"resource":"k","actions":["use"],"effect":"deny","constraints":{"argument_patterns":["secret.*"]}}])") == Reason::kNone);
+  REQUIRE(
+      house.authority.Permit(
+          "x",
+          R"([{"resource":"k","actions":["use"]},{"resource":"k","actions":["use"],"effect":"deny","constraints":{"argument_patterns":["secret.*"]}}])") ==
+      Reason::kNone);
   CHECK(house.Ask("x", kNow, R"({"a":"plain"})") == Reason::kNone);
   CHECK(house.Ask("x", kNow, R"({"a":"plain","b":["secret1"]})") == Reason::kExplicitDeny);
   CHECK(house.Ask("x") == Reason::kExplicitDeny);
@@ -213,9 +223,12 @@ TEST_CASE("malformed rules are refused with the code of the part that is wrong")
   CHECK(permit(R"([{"resource":"a","actions":["re*"]}])") == Reason::kInvalidPermission);
   CHECK(permit(R"([{"resource":"a","actions":["b"],"effect":"maybe"}])") == Reason::kInvalidPermission);
   CHECK(permit(R"([{"resource":"a","actions":["b"],"other":1}])") == Reason::kInvalidPermission);
-  CHECK(permit(R"([{"resource":"a","actions":["b"],"constraints":{"calls_per_hour":-1}}])") == Reason::kInvalidConstraint);
-  CHECK(permit(R"([{"resource":"a","actions":["b"],"constraints":{"argument_patterns":["("]}}])") == Reason::kInvalidConstraint);
-  CHECK(permit(R"([{"resource":"a","actions":["b"],"effect":"deny","constraints":{"approval_required":true}}])") == Reason::kInvalidConstraint);
+  CHECK(permit(R"([{"resource":"a","actions":["b"],"constraints":{"calls_per_hour":-1}}])") ==
+        Reason::kInvalidConstraint);
+  CHECK(permit(R"([{"resource":"a","actions":["b"],"constraints":{"argument_patterns":["("]}}])") ==
+        Reason::kInvalidConstraint);
+  CHECK(permit(R"([{"resource":"a","actions":["b"],"effect":"deny","constraints":{"approval_required":true}}])") ==
+        Reason::kInvalidConstraint);
   CHECK(permit(R"([{"resource":"/a/**","actions":["b"],"language":"path"}])") == Reason::kNone);
 }
 
@@ -237,7 +250,8 @@ TEST_CASE("a revocation takes what rested on the link alone, as its impact foret
   REQUIRE(impact.size() == 2);
   CHECK((impact[0].link == "rm" && impact[0].principal == "m" && !impact[0].keeps_another_path));
   CHECK((impact[1].link == "ml" && impact[1].principal == "l" && impact[1].keeps_another_path));
-  CHECK(std::get<std::vector<std::string>>(house.authority.RevokeDelegation("rm", kNow)) == std::vector<std::string>{"rm", "ml"});
+  CHECK(std::get<std::vector<std::string>>(house.authority.RevokeDelegation("rm", kNow)) ==
+        std::vector<std::string>{"rm", "ml"});
   effective = house.authority.EffectivePermissions("l", kNow);
   REQUIRE(effective.size() == 1);
   CHECK(effective[0].link == "ql");
@@ -270,9 +284,9 @@ TEST_CASE("named zones follow their daylight saving rules, also past the file's 
     MESSAGE("skipped: no zone files here");
     return;
   }
-  CHECK(berlin->OffsetAt(1'769'000'000) == 3600);   // January 2026
-  CHECK(berlin->OffsetAt(1'780'000'000) == 7200);   // May 2026
-  CHECK(berlin->OffsetAt(2'531'955'599) == 3600);   // 2050-03-27 00:59:59Z, one second before the switch
+  CHECK(berlin->OffsetAt(1'769'000'000) == 3600);  // January 2026
+  CHECK(berlin->OffsetAt(1'780'000'000) == 7200);  // May 2026
+  CHECK(berlin->OffsetAt(2'531'955'599) == 3600);  // 2050-03-27 00:59:59Z, one second before the switch
   CHECK(berlin->OffsetAt(2'531'955'600) == 7200);
   CHECK(zones.Find("../passwd") == nullptr);
   CHECK(zones.Find("/etc/passwd") == nullptr);

@@ -32,7 +32,8 @@ bool PlainColon(const std::string& pattern, const std::string& resource) {
     r.resize(p.size());
   }
   if (p.size() != r.size()) return false;
-  for (std::size_t i = 0; i < p.size(); ++i) if (p[i] != "*" && p[i] != r[i]) return false;
+  for (std::size_t i = 0; i < p.size(); ++i)
+    if (p[i] != "*" && p[i] != r[i]) return false;
   return true;
 }
 
@@ -64,7 +65,8 @@ std::vector<std::string> All(const std::vector<std::string>& segments, char sepa
   std::vector<std::string> last = segments;
   for (std::size_t length = 2; length <= longest; ++length) {
     std::vector<std::string> next;
-    for (const auto& head : last) for (const auto& segment : segments) next.push_back(head + separator + segment);
+    for (const auto& head : last)
+      for (const auto& segment : segments) next.push_back(head + separator + segment);
     all.insert(all.end(), next.begin(), next.end());
     last = std::move(next);
   }
@@ -142,7 +144,8 @@ TEST_CASE("a union of colon patterns covers exactly what its members cover toget
       }
     }
     const std::vector<const Pattern*> parents{&*one, &*two};
-    REQUIRE_MESSAGE(Pattern::Covers(parents, *child) == expected, one->text() << " + " << two->text() << " covers " << child->text());
+    REQUIRE_MESSAGE(Pattern::Covers(parents, *child) == expected,
+                    one->text() << " + " << two->text() << " covers " << child->text());
     only_together += expected && !one->Covers(*child) && !two->Covers(*child) ? 1 : 0;
   }
   CHECK(only_together > 0);

@@ -20,7 +20,8 @@ struct Prover {
   std::string Sign(const std::string& header, const std::string& payload) const {
     const std::string start = ToBase64Url(AsBytes(header)) + "." + ToBase64Url(AsBytes(payload));
     const bool p256 = key.type() == KeyType::kP256;
-    return start + "." + ToBase64Url(*key.Sign(p256 ? SignatureScheme::kEcdsaP256Sha256 : SignatureScheme::kEd25519, AsBytes(start)));
+    return start + "." +
+           ToBase64Url(*key.Sign(p256 ? SignatureScheme::kEcdsaP256Sha256 : SignatureScheme::kEd25519, AsBytes(start)));
   }
   std::string Header(const std::string& alg, const std::string& more = "") const {
     return "{\"typ\":\"dpop+jwt\",\"alg\":\"" + alg + "\",\"jwk\":" + jwk + more + "}";
@@ -28,7 +29,8 @@ struct Prover {
 };
 
 std::string Claims(std::int64_t iat, const std::string& id = "j1") {
-  return "{\"jti\":\"" + id + "\",\"htm\":\"POST\",\"htu\":\"https://v.example/x\",\"iat\":" + std::to_string(iat) + "}";
+  return "{\"jti\":\"" + id + "\",\"htm\":\"POST\",\"htu\":\"https://v.example/x\",\"iat\":" + std::to_string(iat) +
+         "}";
 }
 
 ProofFault Try(const std::string& proof, ReplayStore& replay, std::int64_t now = kNow) {
@@ -98,11 +100,13 @@ TEST_CASE("URLs are equal up to case of host, default port, query and fragment, 
   CHECK(NormalUrl("HTTPS://A.b:443?x/y") == "https://a.b/");
   CHECK(NormalUrl("http://a:80/P#?") == "http://a/P");
   CHECK(NormalUrl("http://a:443/") == "http://a:443/");
-  for (const char* bad : {"", "a/b", "ftp://a/", "https://", "https:///x", "https://u@a/", "https://:443/"}) CHECK(!NormalUrl(bad));
+  for (const char* bad : {"", "a/b", "ftp://a/", "https://", "https:///x", "https://u@a/", "https://:443/"})
+    CHECK(!NormalUrl(bad));
 }
 
 std::string BundleClaims(const std::string& perms, const std::string& more = "") {
-  return R"({"iss":"v","sub":"e","aud":["e"],"jti":"b","iat":1780000000,"exp":1780003600,"perms":)" + perms + more + "}";
+  return R"({"iss":"v","sub":"e","aud":["e"],"jti":"b","iat":1780000000,"exp":1780003600,"perms":)" + perms + more +
+         "}";
 }
 
 struct Issuer {
@@ -148,7 +152,8 @@ TEST_CASE("a bundle denies by default, by rule and by what it cannot read") {
   CHECK(ask("[" + allow + "]") == BundleAnswer::kAllow);
   CHECK(ask("[" + allow + R"(,{"resource":"k:1","actions":["*"],"effect":"deny"}])") == BundleAnswer::kDeny);
   CHECK(ask("[" + allow + R"(,{"resource":"z","actions":["use"],"constraints":{"phase":1}}])") == BundleAnswer::kDeny);
-  CHECK(ask(R"([{"resource":"k:*","actions":["use"],"constraints":{"requireApproval":true}}])") == BundleAnswer::kNeedsOnline);
+  CHECK(ask(R"([{"resource":"k:*","actions":["use"],"constraints":{"requireApproval":true}}])") ==
+        BundleAnswer::kNeedsOnline);
   const std::string counted = R"([{"resource":"k:*","actions":["use"],"constraints":{"maxCallsPerHour":1}}])";
   authz::RateLedger calls;
   CHECK(ask(counted) == BundleAnswer::kNeedsOnline);

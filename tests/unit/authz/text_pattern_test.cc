@@ -26,7 +26,8 @@ struct Expression {
 Expression Letter(char c) {
   return {std::string(1, c), [c](const std::string& value, const std::set<std::size_t>& from) {
             std::set<std::size_t> to;
-            for (const std::size_t at : from) if (at < value.size() && (c == '.' || value[at] == c)) to.insert(at + 1);
+            for (const std::size_t at : from)
+              if (at < value.size() && (c == '.' || value[at] == c)) to.insert(at + 1);
             return to;
           }};
 }
@@ -37,7 +38,9 @@ Expression Make(std::mt19937_64& random, int depth) {
   const Expression one = Make(random, depth - 1);
   if (choice < 5) {
     const Expression two = Make(random, depth - 1);
-    return {one.text + two.text, [one, two](const std::string& v, const std::set<std::size_t>& from) { return two.reach(v, one.reach(v, from)); }};
+    return {one.text + two.text, [one, two](const std::string& v, const std::set<std::size_t>& from) {
+              return two.reach(v, one.reach(v, from));
+            }};
   }
   if (choice == 5) {
     const Expression two = Make(random, depth - 1);
@@ -104,7 +107,8 @@ TEST_CASE("classes, counts and escapes mean what they say") {
 }
 
 TEST_CASE("what the engine does not know is refused") {
-  for (const char* bad : {"(a", "a)", "*", "a**", "[a", "a{2", "a{3,2}", "\\1", "(?=a)", "(?!a)", "(?<n>a)", "\\b", "\\q", "[b-a]", "a{1001}", "\\", "((a{99}){99}){99}", "{"}) {
+  for (const char* bad : {"(a", "a)", "*", "a**", "[a", "a{2", "a{3,2}", "\\1", "(?=a)", "(?!a)", "(?<n>a)", "\\b",
+                          "\\q", "[b-a]", "a{1001}", "\\", "((a{99}){99}){99}", "{"}) {
     CHECK_MESSAGE(!TextPattern::Compile(bad), bad);
   }
   CHECK(!TextPattern::Compile(std::string(40, '(') + "a" + std::string(40, ')')));

@@ -20,7 +20,8 @@ TEST_CASE("an empty agent configuration means the defaults of a real machine") {
 
 TEST_CASE("the agent's configuration is read whole, and its digest is that of the file") {
   const char text[] =
-      "[tpm]\ntcti = \"swtpm:path=/tmp/x\"\npcr = 15\n[agent]\nsocket = \"/tmp/a.sock\"\nstate_dir = \"/tmp/s\"\nrelay_user = \"0\"\n"
+      "[tpm]\ntcti = \"swtpm:path=/tmp/x\"\npcr = 15\n[agent]\nsocket = \"/tmp/a.sock\"\nstate_dir = "
+      "\"/tmp/s\"\nrelay_user = \"0\"\n"
       "io_timeout = \"2s\"\n[budget.connection]\nper_minute = 5\nburst = 2\n";
   const AgentConfig config = ParseAgentConfig(text, "agent.toml").value();
   CHECK(config.tcti == "swtpm:path=/tmp/x");
@@ -44,8 +45,9 @@ TEST_CASE("a TCTI over the network is refused unless the file allows it by name"
 }
 
 TEST_CASE("unknown keys and values out of range are errors of the agent's configuration") {
-  for (const char* text : {"x = 1\n", "[tpm]\npcr = 16\n", "[tpm]\npcr = 7\n", "[agent]\nsocket = \"relative\"\n", "[agent]\nsocks = \"/a\"\n",
-                           "[agent]\nrelay_user = \"\"\n", "[budget.user]\nburst = 0\n", "[budget.other]\nburst = 1\n"}) {
+  for (const char* text : {"x = 1\n", "[tpm]\npcr = 16\n", "[tpm]\npcr = 7\n", "[agent]\nsocket = \"relative\"\n",
+                           "[agent]\nsocks = \"/a\"\n", "[agent]\nrelay_user = \"\"\n", "[budget.user]\nburst = 0\n",
+                           "[budget.other]\nburst = 1\n"}) {
     const auto config = ParseAgentConfig(text, "f");
     REQUIRE_MESSAGE(!config.ok(), text);
     CHECK(config.error().code == Code::kConfig);
@@ -54,7 +56,8 @@ TEST_CASE("unknown keys and values out of range are errors of the agent's config
 }
 
 TEST_CASE("the relay's configuration names the verifier and its roots") {
-  const RelayConfig config = ParseRelayConfig("verifier = \"https://v.example:9443\"\nca = \"/etc/assay/ca.pem\"\n", "f").value();
+  const RelayConfig config =
+      ParseRelayConfig("verifier = \"https://v.example:9443\"\nca = \"/etc/assay/ca.pem\"\n", "f").value();
   CHECK(config.verifier_host == "v.example");
   CHECK(config.verifier_port == 9443);
   CHECK(config.server_name == "v.example");
@@ -70,8 +73,8 @@ TEST_CASE("verifier addresses are read strictly") {
   CHECK(ParseVerifierUrl("https://127.0.0.1:8443/").value().port == 8443);
   CHECK(ParseVerifierUrl("https://[::1]:1").value().host == "::1");
   CHECK(ParseVerifierUrl("https://[::1]").value().port == 8443);
-  for (const char* url : {"", "https://", "https://a:", "https://a:0", "https://a:65536", "https://a:1x", "https://a/b", "https://[::1", "https://[::1]x",
-                          "https://a b", "https://user@a", "https://::1"}) {
+  for (const char* url : {"", "https://", "https://a:", "https://a:0", "https://a:65536", "https://a:1x", "https://a/b",
+                          "https://[::1", "https://[::1]x", "https://a b", "https://user@a", "https://::1"}) {
     CHECK_MESSAGE(!ParseVerifierUrl(url).ok(), url);
   }
 }

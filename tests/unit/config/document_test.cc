@@ -16,7 +16,11 @@ std::string ProblemOf(std::string_view text, void (*read)(Table&)) {
 }
 
 TEST_CASE("values are read with their types and defaults") {
-  auto document = Document::Parse("name = \"n\"\ncount = 7\nflag = true\nwait = \"5m\"\nlist = [\"a\", \"b\"]\n[sub]\nx = 1\n[[item]]\nid = \"1\"\n[[item]]\nid = \"2\"\n", "f").value();
+  auto document = Document::Parse(
+                      "name = \"n\"\ncount = 7\nflag = true\nwait = \"5m\"\nlist = [\"a\", \"b\"]\n[sub]\nx = "
+                      "1\n[[item]]\nid = \"1\"\n[[item]]\nid = \"2\"\n",
+                      "f")
+                      .value();
   Table root = document.root();
   CHECK(root.RequiredString("name") == "n");
   CHECK(root.Uint("count", 1, 0, 10) == 7);
@@ -33,7 +37,8 @@ TEST_CASE("values are read with their types and defaults") {
 }
 
 TEST_CASE("an unknown key is an error that names file, line and key") {
-  CHECK(ProblemOf("a = 1\nb = 2\n", [](Table& t) { (void)t.Uint("a", 0, 0, 9); }) == "file.toml:2: b: is not a key of this table; check its spelling");
+  CHECK(ProblemOf("a = 1\nb = 2\n", [](Table& t) { (void)t.Uint("a", 0, 0, 9); }) ==
+        "file.toml:2: b: is not a key of this table; check its spelling");
   CHECK(ProblemOf("[s]\nx = 1\n", [](Table& t) { (void)t.Sub("s"); }).find("[s] x") != std::string::npos);
   CHECK(ProblemOf("[s]\nx = 1\n", [](Table&) {}).find("s") != std::string::npos);
 }
@@ -56,17 +61,21 @@ TEST_CASE("characters that TOML does not allow are refused where they stand, bef
 }
 
 TEST_CASE("wrong types and values are errors that say what is allowed") {
-  CHECK(ProblemOf("a = \"x\"\n", [](Table& t) { (void)t.Uint("a", 0, 1, 9); }).find("from 1 to 9") != std::string::npos);
+  CHECK(ProblemOf("a = \"x\"\n", [](Table& t) { (void)t.Uint("a", 0, 1, 9); }).find("from 1 to 9") !=
+        std::string::npos);
   CHECK(ProblemOf("a = -1\n", [](Table& t) { (void)t.Uint("a", 0, 0, 9); }) != "");
   CHECK(ProblemOf("a = 10\n", [](Table& t) { (void)t.Uint("a", 0, 0, 9); }) != "");
   CHECK(ProblemOf("a = 1\n", [](Table& t) { (void)t.Bool("a", false); }) != "");
   CHECK(ProblemOf("a = \"5\"\n", [](Table& t) { (void)t.DurationMs("a", 0, 0, 9); }) != "");
   CHECK(ProblemOf("a = \"99999999999999999d\"\n", [](Table& t) { (void)t.DurationMs("a", 0, 0, ~0ULL); }) != "");
-  CHECK(ProblemOf("a = \"z\"\n", [](Table& t) { (void)t.OneOf("a", "x", {"x", "y"}); }).find("\"x\", \"y\"") != std::string::npos);
+  CHECK(ProblemOf("a = \"z\"\n", [](Table& t) {
+          (void)t.OneOf("a", "x", {"x", "y"});
+        }).find("\"x\", \"y\"") != std::string::npos);
   CHECK(ProblemOf("a = [1]\n", [](Table& t) { (void)t.Strings("a"); }) != "");
   CHECK(ProblemOf("a = [\"sha256:00\"]\n", [](Table& t) { (void)t.Digests("a"); }) != "");
   CHECK(ProblemOf("a = [\"" + std::string(64, '0') + "\"]\n", [](Table& t) { (void)t.Digests("a"); }) != "");
-  CHECK(ProblemOf("a = [\"sha256:" + std::string(64, '0') + "\"]\n", [](Table& t) { CHECK(t.Digests("a").size() == 1); }) == "");
+  CHECK(ProblemOf("a = [\"sha256:" + std::string(64, '0') + "\"]\n",
+                  [](Table& t) { CHECK(t.Digests("a").size() == 1); }) == "");
   CHECK(ProblemOf("", [](Table& t) { (void)t.RequiredString("a"); }).find("is missing") != std::string::npos);
   CHECK(ProblemOf("a = [\n", [](Table&) {}).find("file.toml") == 0);
 }

@@ -8,7 +8,9 @@ namespace {
 
 const std::string kZero = "\"sha256:" + std::string(64, '0') + "\"";
 const std::string kGood = "name = \"demo\"\nquoted_pcrs = [\"0\", \"7\"]\n[pcr]\n4 = [" + kZero +
-                          "]\n[runtime]\nasks = \"nothing\"\n[enrollment]\nmode = \"open\"\nek_roots = [\"roots.pem\"]\n[[title]]\naudience = \"a\"\nexecutables = [" + kZero + "]\n";
+                          "]\n[runtime]\nasks = \"nothing\"\n[enrollment]\nmode = \"open\"\nek_roots = "
+                          "[\"roots.pem\"]\n[[title]]\naudience = \"a\"\nexecutables = [" +
+                          kZero + "]\n";
 
 std::string ProblemOf(const std::string& text) {
   const auto policy = ParsePolicy(text, "p.toml", "/etc/assay");
@@ -48,9 +50,11 @@ TEST_CASE("mistakes are refused by name") {
   CHECK(ProblemOf(Replace(kGood, "4 = [", "24 = [")).find("PCR numbers") != std::string::npos);
   CHECK(ProblemOf(Replace(kGood, "4 = [" + kZero + "]", "4 = []")).find("at least one") != std::string::npos);
   CHECK(ProblemOf(Replace(kGood, "\"7\"]", "\"x\"]")).find("no PCR number") != std::string::npos);
-  CHECK(ProblemOf(Replace(kGood, "asks = \"nothing\"", "asks = \"nothing\"\ngate = \"enforce\"")).find("goes with") != std::string::npos);
+  CHECK(ProblemOf(Replace(kGood, "asks = \"nothing\"", "asks = \"nothing\"\ngate = \"enforce\"")).find("goes with") !=
+        std::string::npos);
   CHECK(ProblemOf(Replace(kGood, "audience = \"a\"", "audience = \"\"")) != "");
-  CHECK(ProblemOf(kGood + "[[title]]\naudience = \"a\"\nexecutables = [" + kZero + "]\n").find("stands twice") != std::string::npos);
+  CHECK(ProblemOf(kGood + "[[title]]\naudience = \"a\"\nexecutables = [" + kZero + "]\n").find("stands twice") !=
+        std::string::npos);
   CHECK(ProblemOf(kGood + "key_file = \"none.key\"\n").find("none.key") != std::string::npos);
   CHECK(ProblemOf("freshness = \"maybe\"\n" + kGood).find("\"prefetched\", \"asked\"") != std::string::npos);
   CHECK(ProblemOf("aik_algorithms = [\"rsa\"]\n" + kGood) != "");

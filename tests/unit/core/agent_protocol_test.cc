@@ -36,7 +36,8 @@ TEST_CASE("every request has one encoding and refuses cut, flipped and longer in
     REQUIRE(decoded.ok());
     CHECK(KindOf(*decoded) == KindOf(request));
     CHECK(EncodeRequest(*decoded) == encoded);
-    for (std::size_t size = 0; size < encoded.size(); ++size) CHECK_FALSE(DecodeRequest(Bytes(encoded).first(size)).ok());
+    for (std::size_t size = 0; size < encoded.size(); ++size)
+      CHECK_FALSE(DecodeRequest(Bytes(encoded).first(size)).ok());
     Buffer longer = encoded;
     longer.push_back(0);
     CHECK_FALSE(DecodeRequest(longer).ok());
@@ -50,9 +51,12 @@ TEST_CASE("every request has one encoding and refuses cut, flipped and longer in
 }
 
 TEST_CASE("fields over their limits are refused") {
-  CHECK_FALSE(DecodeRequest(EncodeRequest(ResultTokenRequest{std::string(limits::kAudience + 1, 'a'), "", {}, {}, 0})).ok());
-  CHECK_FALSE(DecodeRequest(EncodeRequest(ResultTokenRequest{"a", std::string(limits::kMatch + 1, 'm'), {}, {}, 0})).ok());
-  CHECK_FALSE(DecodeRequest(EncodeRequest(DeliverRequest{1, "connected", Buffer(limits::kLocalDelivery + 1), {}})).ok());
+  CHECK_FALSE(
+      DecodeRequest(EncodeRequest(ResultTokenRequest{std::string(limits::kAudience + 1, 'a'), "", {}, {}, 0})).ok());
+  CHECK_FALSE(
+      DecodeRequest(EncodeRequest(ResultTokenRequest{"a", std::string(limits::kMatch + 1, 'm'), {}, {}, 0})).ok());
+  CHECK_FALSE(
+      DecodeRequest(EncodeRequest(DeliverRequest{1, "connected", Buffer(limits::kLocalDelivery + 1), {}})).ok());
   CHECK(DecodeRequest(EncodeRequest(DeliverRequest{1, "connected", Buffer(limits::kLocalDelivery), {}})).ok());
   CHECK_FALSE(DecodeRequest(Buffer(limits::kLocalRequest + 1)).ok());
 }
@@ -87,7 +91,8 @@ TEST_CASE("attester and work replies come back as they were made") {
   const Buffer encoded = EncodeAttesterReply(reply);
   CHECK(DecodeAttesterReply(encoded).value().attester == reply.attester);
   CHECK(DecodeAttesterReply(encoded).value().renew_after == 5);
-  for (std::size_t size = 0; size < encoded.size(); ++size) CHECK_FALSE(DecodeAttesterReply(Bytes(encoded).first(size)).ok());
+  for (std::size_t size = 0; size < encoded.size(); ++size)
+    CHECK_FALSE(DecodeAttesterReply(Bytes(encoded).first(size)).ok());
   CHECK(DecodeWorkReply(EncodeWorkReply(77)).value() == 77);
   CHECK_FALSE(DecodeWorkReply({}).ok());
 }

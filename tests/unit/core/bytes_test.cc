@@ -26,7 +26,13 @@ TEST_CASE("stray bytes are an error") {
 
 TEST_CASE("writer and reader agree on every width") {
   Writer writer;
-  writer.U8(1); writer.U16Be(2); writer.U32Be(3); writer.U64Be(4); writer.U16Le(5); writer.U32Le(6); writer.U64Le(7);
+  writer.U8(1);
+  writer.U16Be(2);
+  writer.U32Be(3);
+  writer.U64Be(4);
+  writer.U16Le(5);
+  writer.U32Le(6);
+  writer.U64Le(7);
   writer.PutU16Sized(AsBytes("abc"));
   Reader reader(writer.buffer());
   CHECK(reader.U8() == 1);

@@ -9,7 +9,8 @@ namespace {
 Buffer Hex(std::string_view text) { return FromHex(text).value(); }
 
 TEST_CASE("integers use the shortest head and longer heads are refused") {
-  for (const std::uint64_t value : {0ULL, 23ULL, 24ULL, 255ULL, 256ULL, 65535ULL, 65536ULL, 4294967295ULL, 4294967296ULL, ~0ULL}) {
+  for (const std::uint64_t value :
+       {0ULL, 23ULL, 24ULL, 255ULL, 256ULL, 65535ULL, 65536ULL, 4294967295ULL, 4294967296ULL, ~0ULL}) {
     CborWriter writer;
     writer.Uint(value);
     CborReader reader(writer.buffer());

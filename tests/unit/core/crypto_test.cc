@@ -14,7 +14,8 @@ TEST_CASE("SHA-256, HMAC and HKDF give their published values") {
         "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
   // RFC 5869 test case 1
   const Buffer key(22, 0x0b);
-  const Secret okm = HkdfSha256(key, FromHex("000102030405060708090a0b0c").value(), FromHex("f0f1f2f3f4f5f6f7f8f9").value(), 42);
+  const Secret okm =
+      HkdfSha256(key, FromHex("000102030405060708090a0b0c").value(), FromHex("f0f1f2f3f4f5f6f7f8f9").value(), 42);
   CHECK(ToHex(okm.view()) == "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865");
 }
 
@@ -23,16 +24,18 @@ TEST_CASE("a signature verifies under its own key and scheme only") {
     const auto key = PrivateKey::Generate(type).value();
     const auto other = PrivateKey::Generate(type).value();
     const PublicKey pub = key.Public().value();
-    const std::vector<SignatureScheme> schemes = type == KeyType::kP256
-        ? std::vector{SignatureScheme::kEcdsaP256Sha256}
-        : std::vector{SignatureScheme::kRsaSsaSha256, SignatureScheme::kRsaPssSha256};
+    const std::vector<SignatureScheme> schemes =
+        type == KeyType::kP256 ? std::vector{SignatureScheme::kEcdsaP256Sha256}
+                               : std::vector{SignatureScheme::kRsaSsaSha256, SignatureScheme::kRsaPssSha256};
     const Digest digest = Sha256(AsBytes("message"));
     for (const auto scheme : schemes) {
       Buffer signature = key.SignDigest(scheme, digest).value();
-      for (int round = 0; round < 20; ++round) CHECK(pub.VerifyDigest(scheme, digest, signature) == SignatureCheck::kValid);
+      for (int round = 0; round < 20; ++round)
+        CHECK(pub.VerifyDigest(scheme, digest, signature) == SignatureCheck::kValid);
       CHECK(other.Public().value().VerifyDigest(scheme, digest, signature) == SignatureCheck::kInvalid);
       CHECK(pub.VerifyDigest(SignatureScheme::kEd25519, digest, signature) == SignatureCheck::kInvalid);
-      for (const auto wrong : schemes) if (wrong != scheme) CHECK(pub.VerifyDigest(wrong, digest, signature) == SignatureCheck::kInvalid);
+      for (const auto wrong : schemes)
+        if (wrong != scheme) CHECK(pub.VerifyDigest(wrong, digest, signature) == SignatureCheck::kInvalid);
       signature[10] ^= 1;
       CHECK(pub.VerifyDigest(scheme, digest, signature) == SignatureCheck::kInvalid);
     }

@@ -47,7 +47,8 @@ TEST_CASE("an evidence body survives a round trip byte for byte") {
 
 TEST_CASE("a body cut at any byte or followed by one is refused") {
   const Buffer encoded = EncodeEvidenceBody(Sample().body);
-  for (std::size_t size = 0; size < encoded.size(); ++size) CHECK_FALSE(DecodeEvidenceBody(Bytes(encoded).first(size)).ok());
+  for (std::size_t size = 0; size < encoded.size(); ++size)
+    CHECK_FALSE(DecodeEvidenceBody(Bytes(encoded).first(size)).ok());
   Buffer longer = encoded;
   longer.push_back(0);
   CHECK_FALSE(DecodeEvidenceBody(longer).ok());
@@ -84,7 +85,8 @@ TEST_CASE("evidence keeps PCRs ascending and as long as their bank") {
   CHECK(decoded.pcrs.Mask() == 0x4001);
   CHECK(decoded.pcrs.Find(14) != nullptr);
   CHECK(decoded.pcrs.Find(7) == nullptr);
-  for (std::size_t size = 0; size < encoded.size(); ++size) CHECK_FALSE(DecodeEvidence(Bytes(encoded).first(size)).ok());
+  for (std::size_t size = 0; size < encoded.size(); ++size)
+    CHECK_FALSE(DecodeEvidence(Bytes(encoded).first(size)).ok());
   std::swap(evidence.pcrs.items[0].pcr, evidence.pcrs.items[1].pcr);
   CHECK_FALSE(DecodeEvidence(EncodeEvidence(evidence)).ok());
   evidence.pcrs.items[0].pcr = evidence.pcrs.items[1].pcr;

@@ -55,7 +55,8 @@ TEST_CASE("a host token survives a round trip byte for byte") {
 
 TEST_CASE("a host token cut at any byte or followed by one is refused") {
   const Buffer encoded = Sample().Encode();
-  for (std::size_t size = 0; size < encoded.size(); ++size) CHECK_FALSE(ParseHostToken(Bytes(encoded).first(size)).ok());
+  for (std::size_t size = 0; size < encoded.size(); ++size)
+    CHECK_FALSE(ParseHostToken(Bytes(encoded).first(size)).ok());
   Buffer longer = encoded;
   longer.push_back(0);
   CHECK_FALSE(ParseHostToken(longer).ok());

@@ -27,7 +27,10 @@ TEST_CASE("values of each kind are read as what they are") {
     if (name == "n") CHECK(value.kind() == JsonKind::kNull);
     if (name == "a") {
       std::int64_t sum = 0;
-      CHECK(value.EachElement([&](JsonValue item) { sum += *item.Int(); return true; }));
+      CHECK(value.EachElement([&](JsonValue item) {
+        sum += *item.Int();
+        return true;
+      }));
       CHECK(sum == 3);
     }
     if (name == "o") CHECK(value.EachMember([](std::string_view, JsonValue) { return false; }));
@@ -38,9 +41,31 @@ TEST_CASE("values of each kind are read as what they are") {
 }
 
 TEST_CASE("what RFC 8259 does not allow is refused") {
-  for (const char* bad : {"", " ", "{", "[1,]", "{\"a\":1,}", "{'a':1}", "01", "+1", ".5", "1.", "nul", "[1] 2", "\"\\x\"", "\"\t\"",
-                          "1e400", "-1e400", "NaN", "Infinity", "18446744073709551616", "// c\n1", "\"\xC0\x80\"", "\"\xED\xA0\x80\"",
-                          "\"\xFF\"", "\xEF\xBB\xBF""1"}) {
+  for (const char* bad : {"",
+                          " ",
+                          "{",
+                          "[1,]",
+                          "{\"a\":1,}",
+                          "{'a':1}",
+                          "01",
+                          "+1",
+                          ".5",
+                          "1.",
+                          "nul",
+                          "[1] 2",
+                          "\"\\x\"",
+                          "\"\t\"",
+                          "1e400",
+                          "-1e400",
+                          "NaN",
+                          "Infinity",
+                          "18446744073709551616",
+                          "// c\n1",
+                          "\"\xC0\x80\"",
+                          "\"\xED\xA0\x80\"",
+                          "\"\xFF\"",
+                          "\xEF\xBB\xBF"
+                          "1"}) {
     CAPTURE(bad);
     CHECK_FALSE(Accepts(bad));
   }
@@ -50,7 +75,8 @@ TEST_CASE("half of a surrogate pair is refused wherever it stands and pairs are 
   CHECK(Accepts(R"("\ud83d\ude00")"));
   CHECK(Accepts(R"("\\ud83d")"));  // an escaped backslash, then text
   CHECK(Accepts(R"("\\\\udc00")"));
-  for (const char* bad : {R"("\ud83d")", R"("\ude00")", R"("\ud83d\ud83d")", R"("\ud83d\\ude00")", R"("\ud83dx")", R"({"\udc00":1})", R"("\\\ude00")", R"("\uD83D\uDE00\uDE00")"}) {
+  for (const char* bad : {R"("\ud83d")", R"("\ude00")", R"("\ud83d\ud83d")", R"("\ud83d\\ude00")", R"("\ud83dx")",
+                          R"({"\udc00":1})", R"("\\\ude00")", R"("\uD83D\uDE00\uDE00")"}) {
     CAPTURE(bad);
     CHECK_FALSE(Accepts(bad));
   }
@@ -91,9 +117,11 @@ TEST_CASE("a parser is used again after a refusal") {
 
 TEST_CASE("what the writer writes is read back") {
   JsonWriter out;
-  out.BeginObject().Name("a").BeginArray().Int(-1).Uint(2).String("x").EndArray().Name("b\"\\\n").String("\x01\x7F\xC3\xA9");
+  out.BeginObject().Name("a").BeginArray().Int(-1).Uint(2).String("x").EndArray().Name("b\"\\\n").String(
+      "\x01\x7F\xC3\xA9");
   out.Name("c").BeginObject().EndObject().Name("d").Bool(true).Name("e").Null().EndObject();
-  CHECK(out.text() == "{\"a\":[-1,2,\"x\"],\"b\\\"\\\\\\u000a\":\"\\u0001\\u007f\xC3\xA9\",\"c\":{},\"d\":true,\"e\":null}");
+  CHECK(out.text() ==
+        "{\"a\":[-1,2,\"x\"],\"b\\\"\\\\\\u000a\":\"\\u0001\\u007f\xC3\xA9\",\"c\":{},\"d\":true,\"e\":null}");
   JsonParser parser(256);
   std::size_t seen = 0;
   CHECK(parser.Parse(out.text()).value().EachMember([&](std::string_view name, JsonValue value) {

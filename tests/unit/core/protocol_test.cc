@@ -34,10 +34,10 @@ void Exercise(const Buffer& encoded, const std::function<Result<Buffer>(Bytes)>&
   }
 }
 
-#define EXERCISE(Type, value) \
+#define EXERCISE(Type, value)                                    \
   Exercise(Encode##Type(value), [](Bytes in) -> Result<Buffer> { \
-    ASSAY_TRY(const auto decoded, Decode##Type(in)); \
-    return Encode##Type(decoded); \
+    ASSAY_TRY(const auto decoded, Decode##Type(in));             \
+    return Encode##Type(decoded);                                \
   })
 
 TEST_CASE("every message has one encoding and refuses cut, flipped and longer input") {

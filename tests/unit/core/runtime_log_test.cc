@@ -43,7 +43,8 @@ TEST_CASE("every kind of entry decodes to the bytes it was made of, and cut or l
     CHECK(decoded->index == entry.index);
     CHECK(decoded->predecessor == entry.predecessor);
     CHECK(decoded->digests == entry.digests);
-    for (std::size_t size = 0; size < encoded.size(); ++size) CHECK_FALSE(DecodeRuntimeEntry(Bytes(encoded).first(size)).ok());
+    for (std::size_t size = 0; size < encoded.size(); ++size)
+      CHECK_FALSE(DecodeRuntimeEntry(Bytes(encoded).first(size)).ok());
     Buffer longer = encoded;
     longer.push_back(0);
     CHECK_FALSE(DecodeRuntimeEntry(longer).ok());
@@ -80,7 +81,8 @@ TEST_CASE("a kind that does not exist, an empty batch and a batch over the limit
 TEST_CASE("extending is SHA-256 over the old value and the entry's digest") {
   const Digest zero{};
   // SHA-256 of 32 zero bytes and SHA-256("x"): a value computed with coreutils.
-  CHECK(ToHex(ExtendWithEntry(zero, AsBytes("x"))) == "7f85193790de75e46b70bfec3614098f47332a6993dabac6e38ad35f47df5da4");
+  CHECK(ToHex(ExtendWithEntry(zero, AsBytes("x"))) ==
+        "7f85193790de75e46b70bfec3614098f47332a6993dabac6e38ad35f47df5da4");
   CHECK(ExtendWithEntry(zero, AsBytes("x")) != ExtendWithEntry(zero, AsBytes("y")));
 }
 

@@ -36,9 +36,15 @@ ResultClaims FullClaims() {
   claims.policy_version = 7;
   claims.next_attestation = 1800000060;
   claims.attester = Sha256(AsBytes("attester"));
-  claims.host_token = HostTokenClaims{.aik_spki = Buffer(294, 0x30), .aik_scheme = SignatureScheme::kRsaPssSha256, .reset_count = 4,
-                                      .restart_count = 1, .clock_ms = 123456789, .boot_pcr_digest = Sha256(AsBytes("boot")),
-                                      .boot_pcr_mask = 0xFF, .pcr14 = Sha256(AsBytes("14")), .allowed_entries = 8};
+  claims.host_token = HostTokenClaims{.aik_spki = Buffer(294, 0x30),
+                                      .aik_scheme = SignatureScheme::kRsaPssSha256,
+                                      .reset_count = 4,
+                                      .restart_count = 1,
+                                      .clock_ms = 123456789,
+                                      .boot_pcr_digest = Sha256(AsBytes("boot")),
+                                      .boot_pcr_mask = 0xFF,
+                                      .pcr14 = Sha256(AsBytes("14")),
+                                      .allowed_entries = 8};
   return claims;
 }
 
@@ -63,7 +69,8 @@ TEST_CASE("claims survive a round trip, whole and at their least") {
 
 TEST_CASE("claims cut at any byte are refused") {
   const std::string text = EncodeResultClaims(FullClaims());
-  for (std::size_t size = 0; size < text.size(); ++size) CHECK_FALSE(DecodeResultClaims(std::string_view(text).substr(0, size)).ok());
+  for (std::size_t size = 0; size < text.size(); ++size)
+    CHECK_FALSE(DecodeResultClaims(std::string_view(text).substr(0, size)).ok());
   CHECK_FALSE(DecodeResultClaims(text + "x").ok());
 }
 
@@ -89,7 +96,9 @@ TEST_CASE("a claim that is missing, repeated or mistyped is refused unless it is
     repeated.insert(1, quoted + "1,");
     CHECK_FALSE(DecodeResultClaims(repeated).ok());
     for (const char* value : {"null", "1.5", "[7]", "{\"other\":1}", "\"text\"", "-1"}) {
-      if (std::string_view(value) == "\"text\"" && (name == "iss" || name == "aud" || name == "jti" || name == "assay.match")) continue;
+      if (std::string_view(value) == "\"text\"" &&
+          (name == "iss" || name == "aud" || name == "jti" || name == "assay.match"))
+        continue;
       JsonWriter out;
       out.BeginObject();
       JsonParser again(8192);
@@ -156,26 +165,31 @@ TEST_CASE("claim names and profile are those of draft-ietf-rats-ear") {
     return;
   }
   const std::filesystem::path dir = std::filesystem::path(fixtures) / "ear";
-  const std::string schema = ReadAll(dir / "ear.cddl") + ReadAll(dir / "ear-appraisal.cddl") + ReadAll(dir / "ar4si.cddl") + ReadAll(dir / "rfc9711.cddl");
+  const std::string schema = ReadAll(dir / "ear.cddl") + ReadAll(dir / "ear-appraisal.cddl") +
+                             ReadAll(dir / "ar4si.cddl") + ReadAll(dir / "rfc9711.cddl");
   const std::string text = EncodeResultClaims(FullClaims());
   CHECK(schema.find("\"" + std::string(kEarProfile) + "\"") != std::string::npos);
-  for (const char* name : {"ear_status", "ear_trustworthiness_vector", "ear_appraisal_policy_ids", "ear_verifier_id", "developer", "build",
-                           "instance-identity", "executables", "runtime-opaque", "eat_profile", "eat_nonce", "submods", "iat", "exp", "iss", "aud"}) {
+  for (const char* name : {"ear_status", "ear_trustworthiness_vector", "ear_appraisal_policy_ids", "ear_verifier_id",
+                           "developer", "build", "instance-identity", "executables", "runtime-opaque", "eat_profile",
+                           "eat_nonce", "submods", "iat", "exp", "iss", "aud"}) {
     CAPTURE(name);
     CHECK(schema.find("\"" + std::string(name) + "\"") != std::string::npos);
     CHECK(text.find("\"" + std::string(name) + "\":") != std::string::npos);
   }
   // The draft's example and the older Veraison files are valid JSON but no result of ours.
   JsonParser parser(16384);
-  for (const char* file : {"ear-json-1.diag", "ear-json-2.diag", "ext-teep-json-1.diag", "veraison/ear-claims.json", "veraison/ear-claims-tv-ok.json",
-                           "veraison/ear-claims-extension-ok.json", "rust/claims.json"}) {
+  for (const char* file :
+       {"ear-json-1.diag", "ear-json-2.diag", "ext-teep-json-1.diag", "veraison/ear-claims.json",
+        "veraison/ear-claims-tv-ok.json", "veraison/ear-claims-extension-ok.json", "rust/claims.json"}) {
     const std::string example = ReadAll(dir / file);
     CAPTURE(file);
     CHECK(parser.Parse(example).ok());
     CHECK_FALSE(DecodeResultClaims(example).ok());
   }
-  CHECK(KeySet::ParseJwks("{\"keys\":[{\"kid\":\"v\"," + ReadAll(dir / "rust/ec_key_pub.jwk").substr(1) + "]}").value().Find("v")->key.Spki() ==
-        PublicKey::FromPem(ReadAll(dir / "rust/ec_key_pub.pem")).value().Spki());
+  CHECK(KeySet::ParseJwks("{\"keys\":[{\"kid\":\"v\"," + ReadAll(dir / "rust/ec_key_pub.jwk").substr(1) + "]}")
+            .value()
+            .Find("v")
+            ->key.Spki() == PublicKey::FromPem(ReadAll(dir / "rust/ec_key_pub.pem")).value().Spki());
 }
 
 }  // namespace

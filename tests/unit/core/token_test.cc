@@ -17,7 +17,9 @@ struct Signer {
     kid = JwkThumbprint(pub).value();
     set = KeySet::ParseJwks(JwksJson({&pub}).value()).value();
   }
-  std::string Sign(std::string_view payload, std::string_view typ = kResultTokenType) const { return SignJws(key, kid, typ, payload).value(); }
+  std::string Sign(std::string_view payload, std::string_view typ = kResultTokenType) const {
+    return SignJws(key, kid, typ, payload).value();
+  }
   // A token with any header, signed as its text says nothing about.
   std::string Forge(std::string_view header, std::string_view payload) const {
     const std::string text = ToBase64Url(AsBytes(header)) + "." + ToBase64Url(AsBytes(payload));
@@ -80,9 +82,11 @@ TEST_CASE("the header chooses neither algorithm nor key") {
   CHECK(fault(R"({"alg":"ES256",)" + kid + R"(,"typ":"JWT"})") == JwsFault::kType);
   CHECK(fault(R"({"alg":"ES256",)" + kid + "," + typ + R"(,"crit":["exp"]})") == JwsFault::kCritical);
   const PublicKey pub = signer.key.Public().value();
-  CHECK(fault(R"({"alg":"ES256",)" + kid + "," + typ + ",\"jwk\":" + JwkJson(pub, signer.kid).value() + "}") == JwsFault::kEmbeddedKey);
+  CHECK(fault(R"({"alg":"ES256",)" + kid + "," + typ + ",\"jwk\":" + JwkJson(pub, signer.kid).value() + "}") ==
+        JwsFault::kEmbeddedKey);
   for (const char* member : {"jku", "x5u", "x5c", "x5t", "x5t#S256"}) {
-    CHECK(fault(R"({"alg":"ES256",)" + kid + "," + typ + ",\"" + member + "\":\"https://example.org\"}") == JwsFault::kEmbeddedKey);
+    CHECK(fault(R"({"alg":"ES256",)" + kid + "," + typ + ",\"" + member + "\":\"https://example.org\"}") ==
+          JwsFault::kEmbeddedKey);
   }
   CHECK(fault(R"({"alg":"ES256",)" + kid + "," + typ + R"(,"b64":false})") == JwsFault::kMalformed);
   CHECK(fault(R"({"alg":"ES256","alg":"ES256",)" + kid + "," + typ + "}") == JwsFault::kMalformed);
@@ -93,7 +97,8 @@ TEST_CASE("the header chooses neither algorithm nor key") {
 
 TEST_CASE("an HMAC made with the public key as its secret is refused") {
   const Signer signer;
-  const std::string text = ToBase64Url(AsBytes(R"({"alg":"HS256","kid":")" + signer.kid + R"(","typ":"ear+jwt"})")) + "." + ToBase64Url(AsBytes("{}"));
+  const std::string text = ToBase64Url(AsBytes(R"({"alg":"HS256","kid":")" + signer.kid + R"(","typ":"ear+jwt"})")) +
+                           "." + ToBase64Url(AsBytes("{}"));
   const PublicKey pub = signer.key.Public().value();
   for (const Buffer& secret : {pub.Spki(), ToBuffer(AsBytes(pub.Pem()))}) {
     CHECK(FaultOf(signer.set, text + "." + ToBase64Url(HmacSha256(secret, AsBytes(text)))) == JwsFault::kAlgorithm);
@@ -102,12 +107,18 @@ TEST_CASE("an HMAC made with the public key as its secret is refused") {
 
 TEST_CASE("thumbprints are those of RFC 7638 and RFC 8037") {
   // RFC 8037 appendix A.3
-  const auto ed = KeySet::ParseJwks(R"({"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]})").value();
+  const auto ed =
+      KeySet::ParseJwks(
+          R"({"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]})")
+          .value();
   CHECK(JwkThumbprint(ed.Find("k")->key).value() == "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
   // P-256: RFC 7517 appendix A.1's first key; its required members in their order
-  const std::string x = "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4", y = "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM";
-  const auto ec = KeySet::ParseJwks(R"({"keys":[{"kty":"EC","crv":"P-256","x":")" + x + R"(","y":")" + y + R"(","use":"enc","kid":"1"},)" +
-                                    R"({"kty":"EC","crv":"P-256","x":")" + x + R"(","y":")" + y + R"(","use":"sig","kid":"2"}]})").value();
+  const std::string x = "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4",
+                    y = "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM";
+  const auto ec = KeySet::ParseJwks(R"({"keys":[{"kty":"EC","crv":"P-256","x":")" + x + R"(","y":")" + y +
+                                    R"(","use":"enc","kid":"1"},)" + R"({"kty":"EC","crv":"P-256","x":")" + x +
+                                    R"(","y":")" + y + R"(","use":"sig","kid":"2"}]})")
+                      .value();
   CHECK(ec.Find("1") == nullptr);  // not a signing key
   const Digest expected = Sha256(AsBytes(R"({"crv":"P-256","kty":"EC","x":")" + x + R"(","y":")" + y + "\"}"));
   CHECK(JwkThumbprint(ec.Find("2")->key).value() == ToBase64Url(expected));
@@ -136,7 +147,8 @@ TEST_CASE("a key set with a fault in it is refused as a whole") {
   CHECK_FALSE(KeySet::ParseJwks("{}").ok());
   CHECK(KeySet::ParseJwks("{\"keys\":[{\"kty\":\"RSA\",\"kid\":\"r\",\"n\":\"AA\",\"e\":\"AQAB\"}," + jwk + "]}").ok());
   std::string many;
-  for (int i = 0; i < 33; ++i) many += (i == 0 ? "" : ",") + JwkJson(signer.key.Public().value(), std::to_string(i)).value();
+  for (int i = 0; i < 33; ++i)
+    many += (i == 0 ? "" : ",") + JwkJson(signer.key.Public().value(), std::to_string(i)).value();
   CHECK_FALSE(KeySet::ParseJwks("{\"keys\":[" + many + "]}").ok());
 }
 
@@ -159,15 +171,20 @@ TEST_CASE("a server nonce is genuine only for its key, audience, match and chann
 }
 
 TEST_CASE("a revocation list survives a round trip and refuses what it should not hold") {
-  const RevocationList list{.issued_at = 10, .expires_at = 20, .number = 3, .token_ids = {"t1", "t2"}, .device_ids = {"d"}};
+  const RevocationList list{
+      .issued_at = 10, .expires_at = 20, .number = 3, .token_ids = {"t1", "t2"}, .device_ids = {"d"}};
   const std::string json = EncodeRevocationList(list);
   const RevocationList read = DecodeRevocationList(json).value();
   CHECK(EncodeRevocationList(read) == json);
   CHECK(read.token_ids == list.token_ids);
-  for (std::size_t size = 0; size < json.size(); ++size) CHECK_FALSE(DecodeRevocationList(std::string_view(json).substr(0, size)).ok());
-  for (const char* bad : {R"({"iat":10,"exp":10,"number":3,"token_ids":[],"device_ids":[]})", R"({"iat":10,"exp":20,"token_ids":[],"device_ids":[]})",
-                          R"({"iat":10,"exp":20,"number":-1,"token_ids":[],"device_ids":[]})", R"({"iat":10,"exp":20,"number":1,"token_ids":[""],"device_ids":[]})",
-                          R"({"iat":10,"exp":20,"number":1,"token_ids":[1],"device_ids":[]})", R"({"iat":10,"exp":20,"number":1,"token_ids":[],"device_ids":{}})",
+  for (std::size_t size = 0; size < json.size(); ++size)
+    CHECK_FALSE(DecodeRevocationList(std::string_view(json).substr(0, size)).ok());
+  for (const char* bad : {R"({"iat":10,"exp":10,"number":3,"token_ids":[],"device_ids":[]})",
+                          R"({"iat":10,"exp":20,"token_ids":[],"device_ids":[]})",
+                          R"({"iat":10,"exp":20,"number":-1,"token_ids":[],"device_ids":[]})",
+                          R"({"iat":10,"exp":20,"number":1,"token_ids":[""],"device_ids":[]})",
+                          R"({"iat":10,"exp":20,"number":1,"token_ids":[1],"device_ids":[]})",
+                          R"({"iat":10,"exp":20,"number":1,"token_ids":[],"device_ids":{}})",
                           R"({"iat":10,"iat":10,"exp":20,"number":1,"token_ids":[],"device_ids":[]})"}) {
     CAPTURE(bad);
     CHECK_FALSE(DecodeRevocationList(bad).ok());

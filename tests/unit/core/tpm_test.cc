@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // TPM structures built field by field: each kind accepted, each field changed, truncated at every byte. The comparison
 // with libtss2-mu and with a TPM is in tests/unit/tpm/.
+#include "sdk/core/tpm.h"
+
 #include <doctest/doctest.h>
 
 #include <functional>
-
-#include "sdk/core/tpm.h"
 
 using namespace assay;
 
@@ -28,7 +28,10 @@ Writer AttestHead(std::uint16_t type, std::uint8_t safe = 1) {
   return out;
 }
 
-struct Selected { std::uint16_t hash; Buffer bits; };
+struct Selected {
+  std::uint16_t hash;
+  Buffer bits;
+};
 
 Buffer Quote(const std::vector<Selected>& selections, std::size_t digest = 32) {
   Writer out = AttestHead(0x8018);
@@ -180,15 +183,20 @@ TEST_CASE("signatures of other schemes, hashes and sizes are refused") {
 }
 
 TEST_CASE("public areas of every template decode and are refused when cut anywhere or followed by a byte") {
-  for (const tpm::EkKind kind : {tpm::EkKind::kRsa2048Low, tpm::EkKind::kRsa2048High, tpm::EkKind::kEccP256Low, tpm::EkKind::kEccP256High, tpm::EkKind::kEccP384High}) {
+  for (const tpm::EkKind kind : {tpm::EkKind::kRsa2048Low, tpm::EkKind::kRsa2048High, tpm::EkKind::kEccP256Low,
+                                 tpm::EkKind::kEccP256High, tpm::EkKind::kEccP384High}) {
     CheckTruncations(tpm::EkTemplate(kind), AcceptsArea);
   }
-  for (const tpm::AikKind kind : {tpm::AikKind::kRsaSsa, tpm::AikKind::kRsaPss, tpm::AikKind::kEccP256}) CheckTruncations(tpm::AikTemplate(kind, Buffer(32, 5)), AcceptsArea);
+  for (const tpm::AikKind kind : {tpm::AikKind::kRsaSsa, tpm::AikKind::kRsaPss, tpm::AikKind::kEccP256})
+    CheckTruncations(tpm::AikTemplate(kind, Buffer(32, 5)), AcceptsArea);
 }
 
 TEST_CASE("the canonical EK template is the profile's L-1") {
   // TCG EK Credential Profile, section B.3.3: head, PolicyA, AES-128-CFB, no scheme, 2048 bits, 256 zeros.
-  Buffer expected = FromHex("0001000b000300b20020837197674484b3f81a90cc8d46a5d724fd52d76e06520b64f2a1da1b331469aa00060080004300100800000000000100").value();
+  Buffer expected = FromHex(
+                        "0001000b000300b20020837197674484b3f81a90cc8d46a5d724fd52d76e06520b64f2a1da1b331469aa0006008000"
+                        "4300100800000000000100")
+                        .value();
   expected.resize(expected.size() + 256, 0);
   CHECK(tpm::EkTemplate(tpm::EkKind::kRsa2048Low) == expected);
   CHECK(tpm::EkCertificateIndex(tpm::EkKind::kRsa2048Low) == 0x01C00002);
@@ -239,7 +247,10 @@ TEST_CASE("the three kinds of AIK are accepted with their scheme") {
 
 TEST_CASE("an AIK that lacks a property is denied by that property's name") {
   Buffer storage;
-  struct Change { const char* word; std::function<void(tpm::PublicArea&)> apply; };
+  struct Change {
+    const char* word;
+    std::function<void(tpm::PublicArea&)> apply;
+  };
   const std::vector<Change> changes = {
       {"restricted", [](auto& a) { a.attributes &= ~tpm::attr::kRestricted; }},
       {"fixedTPM", [](auto& a) { a.attributes &= ~tpm::attr::kFixedTpm; }},

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/config/enroll_config.h"
-
 #include <doctest/doctest.h>
 
 #include <string>
+
+#include "sdk/config/enroll_config.h"
 
 namespace assay::config {
 namespace {
@@ -22,7 +22,9 @@ intermediates = ["/tmp/a.pem", "/tmp/b.pem"]
 token_file = "/tmp/token"
 label = "box"
 timeout = "5s"
-)", "enroll.toml").value();
+)",
+                                                "enroll.toml")
+                                  .value();
   CHECK(config.aik == tpm::AikKind::kEccP256);
   CHECK(config.aik_handle == 0x81010123);
   CHECK(config.ek == tpm::EkKind::kEccP384High);
@@ -32,13 +34,15 @@ timeout = "5s"
 }
 
 TEST_CASE("unknown keys and values out of range are errors that name the key") {
-  for (const char* line : {"verfier = \"https://v\"", "aik = \"rsa\"", "aik_handle = \"81010100\"", "aik_handle = \"0x82000000\"", "aik_handle = \"0x8101010z\"", "ek = \"rsa\"",
-                           "timeout = \"0s\"", "ek_without_certificate = 1"}) {
+  for (const char* line :
+       {"verfier = \"https://v\"", "aik = \"rsa\"", "aik_handle = \"81010100\"", "aik_handle = \"0x82000000\"",
+        "aik_handle = \"0x8101010z\"", "ek = \"rsa\"", "timeout = \"0s\"", "ek_without_certificate = 1"}) {
     const Result<EnrollConfig> config = ParseEnrollConfig(line, "enroll.toml");
     REQUIRE_FALSE(config.ok());
     CHECK(config.error().code == Code::kConfig);
     const std::string text = line;
-    CHECK_MESSAGE(config.error().detail.find(text.substr(0, text.find(' '))) != std::string::npos, config.error().detail);
+    CHECK_MESSAGE(config.error().detail.find(text.substr(0, text.find(' '))) != std::string::npos,
+                  config.error().detail);
   }
 }
 
@@ -63,7 +67,8 @@ TEST_CASE("a verifier by https and its CA are needed, and a label has a limit") 
 }
 
 TEST_CASE("kinds of EK keep their names") {
-  for (const auto kind : {tpm::EkKind::kRsa2048Low, tpm::EkKind::kRsa2048High, tpm::EkKind::kEccP256Low, tpm::EkKind::kEccP256High, tpm::EkKind::kEccP384High}) {
+  for (const auto kind : {tpm::EkKind::kRsa2048Low, tpm::EkKind::kRsa2048High, tpm::EkKind::kEccP256Low,
+                          tpm::EkKind::kEccP256High, tpm::EkKind::kEccP384High}) {
     CHECK(EkKindFromName(EkKindName(kind)).value() == kind);
   }
 }

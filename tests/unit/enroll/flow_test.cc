@@ -21,11 +21,26 @@ namespace {
 using test::InProcessVerifier;
 using test::SoftTpm;
 
-const PrivateKey& RootKey() { static const PrivateKey key = PrivateKey::Generate(KeyType::kP256).value(); return key; }
-const test::Cert& Root() { static const test::Cert root = test::MakeCert(test::CaSpec("Root"), RootKey().Public().value(), nullptr, RootKey()); return root; }
-const PrivateKey& MiddleKey() { static const PrivateKey key = PrivateKey::Generate(KeyType::kP256).value(); return key; }
-const test::Cert& Middle() { static const test::Cert middle = test::MakeCert(test::CaSpec("Middle"), MiddleKey().Public().value(), &Root(), RootKey()); return middle; }
-Buffer EkCertificate(int machine, tpm::EkKind kind) { return test::MakeCert(test::EkSpec(), test::EkKeyOf(machine, kind).Public().value(), &Root(), RootKey()).der; }
+const PrivateKey& RootKey() {
+  static const PrivateKey key = PrivateKey::Generate(KeyType::kP256).value();
+  return key;
+}
+const test::Cert& Root() {
+  static const test::Cert root = test::MakeCert(test::CaSpec("Root"), RootKey().Public().value(), nullptr, RootKey());
+  return root;
+}
+const PrivateKey& MiddleKey() {
+  static const PrivateKey key = PrivateKey::Generate(KeyType::kP256).value();
+  return key;
+}
+const test::Cert& Middle() {
+  static const test::Cert middle =
+      test::MakeCert(test::CaSpec("Middle"), MiddleKey().Public().value(), &Root(), RootKey());
+  return middle;
+}
+Buffer EkCertificate(int machine, tpm::EkKind kind) {
+  return test::MakeCert(test::EkSpec(), test::EkKeyOf(machine, kind).Public().value(), &Root(), RootKey()).der;
+}
 
 struct Machine {
   test::TempDir dir;
@@ -34,13 +49,16 @@ struct Machine {
   std::vector<std::string> lines;
 
   explicit Machine(int number) : device(number) {
-    for (const auto kind : {tpm::EkKind::kRsa2048Low, tpm::EkKind::kEccP256High}) device.nv[tpm::EkCertificateIndex(kind)] = EkCertificate(number, kind);
+    for (const auto kind : {tpm::EkKind::kRsa2048Low, tpm::EkKind::kEccP256High})
+      device.nv[tpm::EkCertificateIndex(kind)] = EkCertificate(number, kind);
     config.verifier = "https://verifier";
     config.state_dir = dir / "state";
     config.aik = tpm::AikKind::kEccP256;
     config.label = "box";
   }
-  Deps With(VerifierClient& verifier) { return {device, verifier, [this](std::string_view line) { lines.emplace_back(line); }}; }
+  Deps With(VerifierClient& verifier) {
+    return {device, verifier, [this](std::string_view line) { lines.emplace_back(line); }};
+  }
   Outcome<config::EnrollmentRecord> Run(VerifierClient& verifier, Mode mode = Mode::kEnroll, std::string token = "") {
     return EnrollFlow(With(verifier), config, std::move(token)).Run(mode);
   }
@@ -96,7 +114,8 @@ TEST_CASE("a second enrollment is refused, rotation draws a new AIK at the same 
   CHECK(renewed.attester == second.attester);
   CHECK(renewed.generation == 2);
   CHECK(renewed.not_after > second.not_after);
-  CHECK(config::LoadEnrollment(config::EnrollmentPath(machine.config.state_dir)).value().not_after == renewed.not_after);
+  CHECK(config::LoadEnrollment(config::EnrollmentPath(machine.config.state_dir)).value().not_after ==
+        renewed.not_after);
 }
 
 TEST_CASE("a renewal whose connection was renewed takes a new challenge and quote, once") {
@@ -106,7 +125,8 @@ TEST_CASE("a renewal whose connection was renewed takes a new challenge and quot
   verifier.renewed_connections = 1;
   verifier.asked.clear();
   (void)Good(Renew(machine.With(verifier), machine.config));
-  CHECK(verifier.asked == std::vector<std::string>{route::kChallenge, route::kEnrollRenew, route::kChallenge, route::kEnrollRenew});
+  CHECK(verifier.asked ==
+        std::vector<std::string>{route::kChallenge, route::kEnrollRenew, route::kChallenge, route::kEnrollRenew});
   verifier.renewed_connections = 2;
   CHECK(Bad(Renew(machine.With(verifier), machine.config)).exit == Exit::kVerifierUnreachable);
 }
@@ -121,7 +141,9 @@ TEST_CASE("rotation, renewal and removal need an enrollment") {
   CHECK(verifier.asked.empty());
 }
 
-TEST_CASE("removal evicts the AIK and deletes the state, also when the key is gone already, and can be repeated after a failure") {
+TEST_CASE(
+    "removal evicts the AIK and deletes the state, also when the key is gone already, and can be repeated after a "
+    "failure") {
   InProcessVerifier verifier(Root().pem);
   Machine machine(1);
   const config::EnrollmentRecord record = Good(machine.Run(verifier));
@@ -138,8 +160,10 @@ TEST_CASE("removal evicts the AIK and deletes the state, also when the key is go
   CHECK_FALSE(Remove(machine.device, machine.config.state_dir, [](std::string_view) {}).has_value());
 }
 
-TEST_CASE("a failure of each TPM command leaves no record, no persistent key and nothing transient, and says what failed") {
-  for (const char* method : {"ReadPublic", "ReadNv", "CreateEk", "CreateAik", "ActivateCredential", "CertifyCreation", "Persist"}) {
+TEST_CASE(
+    "a failure of each TPM command leaves no record, no persistent key and nothing transient, and says what failed") {
+  for (const char* method :
+       {"ReadPublic", "ReadNv", "CreateEk", "CreateAik", "ActivateCredential", "CertifyCreation", "Persist"}) {
     InProcessVerifier verifier(Root().pem);
     Machine machine(1);
     machine.device.faults.emplace(method, MakeError(Code::kTpm, "the TPM is in lockout"));
@@ -158,7 +182,9 @@ TEST_CASE("a failed rotation keeps the old AIK, its record and its certificate")
   Machine machine(1);
   const config::EnrollmentRecord record = Good(machine.Run(verifier));
   const Buffer area = machine.device.persistent_areas.at(record.aik_handle);
-  verifier.instead.emplace(route::kEnrollComplete, VerifierReply{403, EncodeErrorReply({"host_revoked", "an operator revoked this host", "ask"})});
+  verifier.instead.emplace(
+      route::kEnrollComplete,
+      VerifierReply{403, EncodeErrorReply({"host_revoked", "an operator revoked this host", "ask"})});
   const Outcome<config::EnrollmentRecord> outcome = machine.Run(verifier, Mode::kRotate);
   CHECK(Bad(outcome).exit == Exit::kRefused);
   CHECK(Bad(outcome).code == "host_revoked");
@@ -174,7 +200,8 @@ TEST_CASE("refusals, a silent network and nonsense are told apart") {
   verifier.instead.emplace(route::kEnrollBegin, MakeError(Code::kUnavailable, "connection refused"));
   CHECK(Bad(machine.Run(verifier)).exit == Exit::kVerifierUnreachable);
   verifier.instead.clear();
-  for (const VerifierReply& reply : {VerifierReply{200, {}}, VerifierReply{200, {1, 2, 3}}, VerifierReply{500, {}}, VerifierReply{302, ToBuffer(AsBytes("<html>"))}}) {
+  for (const VerifierReply& reply : {VerifierReply{200, {}}, VerifierReply{200, {1, 2, 3}}, VerifierReply{500, {}},
+                                     VerifierReply{302, ToBuffer(AsBytes("<html>"))}}) {
     verifier.instead.insert_or_assign(route::kEnrollBegin, Result<VerifierReply>(reply));
     CHECK(Bad(machine.Run(verifier)).code == "verifier_reply_malformed");
   }
@@ -230,7 +257,9 @@ TEST_CASE("another EK enrolls where the policy allows it, and the record says we
 TEST_CASE("intermediates come from NV 0x01C00100 on, across indices and with padding, or from files") {
   InProcessVerifier verifier(Root().pem);
   Machine machine(1);
-  const Buffer leaf = test::MakeCert(test::EkSpec(), test::EkKeyOf(1, tpm::EkKind::kRsa2048Low).Public().value(), &Middle(), MiddleKey()).der;
+  const Buffer leaf = test::MakeCert(test::EkSpec(), test::EkKeyOf(1, tpm::EkKind::kRsa2048Low).Public().value(),
+                                     &Middle(), MiddleKey())
+                          .der;
   machine.device.nv[tpm::EkCertificateIndex(tpm::EkKind::kRsa2048Low)] = leaf;
   CHECK(Bad(machine.Run(verifier)).code == "ek_chain_untrusted");
   const Buffer& der = Middle().der;
@@ -294,7 +323,8 @@ TEST_CASE("the certificate's state follows its last third and its end") {
   CHECK(StateOf(record, -5) == CertificateState::kValid);
   CHECK(RecordJson(record, 120).find("\"certificate_state\":\"renewal_due\"") != std::string::npos);
   CHECK(RecordText(record, 200).find("expired") != std::string::npos);
-  CHECK(FailureJson({Exit::kRefused, "code", "a \"detail\"", "fix"}) == R"({"ok":false,"code":"code","detail":"a \"detail\"","fix":"fix","exit":7})");
+  CHECK(FailureJson({Exit::kRefused, "code", "a \"detail\"", "fix"}) ==
+        R"({"ok":false,"code":"code","detail":"a \"detail\"","fix":"fix","exit":7})");
 }
 
 TEST_CASE("a verifier's address is read whole") {
@@ -306,7 +336,9 @@ TEST_CASE("a verifier's address is read whole") {
   CHECK(read("https://verifier:9000/") == "verifier 9000");
   CHECK(read("https://[2001:db8::1]:9000") == "2001:db8::1 9000");
   CHECK(read("https://[2001:db8::1]") == "2001:db8::1 8443");
-  for (const char* url : {"", "http://verifier", "https://", "https://:9", "https://v:", "https://v:0", "https://v:65536", "https://v:9x", "https://[::1", "https://v/path", "https://u@v", "https://[::1]9"}) {
+  for (const char* url :
+       {"", "http://verifier", "https://", "https://:9", "https://v:", "https://v:0", "https://v:65536", "https://v:9x",
+        "https://[::1", "https://v/path", "https://u@v", "https://[::1]9"}) {
     CHECK_MESSAGE(read(url) == "refused", url);
   }
 }

@@ -25,14 +25,17 @@ class InProcessVerifier final : public enroll::VerifierClient {
   enrollment::TicketSealer tickets;
   enrollment::BeginLimits limits{{1000, 1000, 100'000}, [this] { return now_ms; }};
   enrollment::EnrollmentPolicy policy;
-  enrollment::EnrollmentService service{{&store, &ca, &tickets, &limits, [this] { return std::make_shared<const enrollment::EnrollmentPolicy>(policy); }, [this] { return now_ms; }}};
+  enrollment::EnrollmentService service{
+      {&store, &ca, &tickets, &limits, [this] { return std::make_shared<const enrollment::EnrollmentPolicy>(policy); },
+       [this] { return now_ms; }}};
   std::map<std::string, Result<enroll::VerifierReply>> instead;  // by route: answered in the service's place
   std::vector<std::string> asked;
-  int renewed_connections = 0;                                   // PostBound finds the connection renewed this often
+  int renewed_connections = 0;  // PostBound finds the connection renewed this often
 
   explicit InProcessVerifier(const std::string& roots) {
     policy.require_token = false;
-    policy.bundle = std::make_shared<const enrollment::TrustBundle>(enrollment::TrustBundle::FromPem(roots, "").value());
+    policy.bundle =
+        std::make_shared<const enrollment::TrustBundle>(enrollment::TrustBundle::FromPem(roots, "").value());
   }
 
   Result<enroll::VerifierReply> Post(const std::string& route, Bytes body) override {
@@ -40,7 +43,8 @@ class InProcessVerifier final : public enroll::VerifierClient {
     if (const auto at = instead.find(route); at != instead.end()) return at->second;
     if (route == route::kEnrollBegin) return Begin(body);
     if (route == route::kEnrollComplete) return Complete(body);
-    if (route == route::kChallenge) return Reply(200, EncodeChallenge({Buffer(limits::kChallenge, 0x44), {tpm::Alg::kSha256, 0x4011}, 60'000, 0, 0}));
+    if (route == route::kChallenge)
+      return Reply(200, EncodeChallenge({Buffer(limits::kChallenge, 0x44), {tpm::Alg::kSha256, 0x4011}, 60'000, 0, 0}));
     return Reply(404, EncodeErrorReply({"no_such_route", route, ""}));
   }
   Result<enroll::VerifierReply> PostBound(const std::string& route, Bytes body) override {
@@ -57,7 +61,9 @@ class InProcessVerifier final : public enroll::VerifierClient {
  private:
   static Digest Binding() { return Sha256(AsBytes("this connection")); }
   static enroll::VerifierReply Reply(unsigned status, Buffer body) { return {status, std::move(body)}; }
-  static enroll::VerifierReply Refused(const ErrorReply& refusal) { return {enrollment::RefusalStatus(refusal.code), EncodeErrorReply(refusal)}; }
+  static enroll::VerifierReply Refused(const ErrorReply& refusal) {
+    return {enrollment::RefusalStatus(refusal.code), EncodeErrorReply(refusal)};
+  }
 
   Result<enroll::VerifierReply> Begin(Bytes body) {
     ASSAY_TRY(const EnrollBegin message, DecodeEnrollBegin(body));
@@ -85,7 +91,8 @@ class InProcessVerifier final : public enroll::VerifierClient {
     const auto signature = tpm::ToRaw(tpm::DecodeSignature(evidence.signature).value()).value();
     CHECK(aik.VerifyDigest(row.scheme, Sha256(evidence.quote), signature.view()) == SignatureCheck::kValid);
     const tpm::Attest attest = tpm::DecodeAttest(evidence.quote).value();
-    CHECK(Equal(attest.extra_data, ExtraData(QuoteTag::kEvidence, Buffer(limits::kChallenge, 0x44), Sha256(evidence.body), Binding())));
+    CHECK(Equal(attest.extra_data,
+                ExtraData(QuoteTag::kEvidence, Buffer(limits::kChallenge, 0x44), Sha256(evidence.body), Binding())));
     CHECK(attest.selections.count == 1);
     CHECK(attest.selections.items[0].mask == 0x4011);
     CHECK(evidence.pcrs.Mask() == 0x4011);

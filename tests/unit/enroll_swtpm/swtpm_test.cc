@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Enrollment with swtpm: manufactured EK certificates, real credential activation, commands counted at the TCTI.
+#include "tests/support/swtpm.h"
+
 #include <doctest/doctest.h>
 
 #include <ctime>
@@ -12,7 +14,6 @@
 #include "enroll/enroll_flow.h"
 #include "enroll/local.h"
 #include "enroll/renew_flow.h"
-#include "tests/support/swtpm.h"
 #include "tests/support/tpm_commands.h"
 #include "tests/unit/enroll/in_process_verifier.h"
 #include "verifier/enrollment/host_id.h"
@@ -70,7 +71,9 @@ struct Machine {
   }
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
-  Deps With() { return {*device, verifier, [](std::string_view) {}}; }
+  Deps With() {
+    return {*device, verifier, [](std::string_view) {}};
+  }
   Outcome<config::EnrollmentRecord> Run(Mode mode = Mode::kEnroll) { return EnrollFlow(With(), config, "").Run(mode); }
   std::size_t Transient() const { return test::TpmHandles(*tpm, test::kTransientHandles).value().size(); }
 };
@@ -88,7 +91,8 @@ TEST_CASE("enrolling with the canonical EK and its proof takes at most 14 TPM co
     machine.config.aik = kind;
     machine.counter.commands.clear();
     const config::EnrollmentRecord record = Good(machine.Run());
-    CHECK_MESSAGE(machine.counter.commands.size() <= kMostCommands, machine.counter.commands.size() << ":" << List(machine.counter.commands));
+    CHECK_MESSAGE(machine.counter.commands.size() <= kMostCommands, machine.counter.commands.size()
+                                                                        << ":" << List(machine.counter.commands));
     CHECK_FALSE(record.weak);
     CHECK(record.generation == 1);
     CHECK(machine.Transient() == 0);
@@ -98,7 +102,8 @@ TEST_CASE("enrolling with the canonical EK and its proof takes at most 14 TPM co
 
 TEST_CASE("with intermediates from a file the verifier needs only the root") {
   Machine machine;
-  machine.verifier.policy.bundle = std::make_shared<const enrollment::TrustBundle>(enrollment::TrustBundle::FromPem(machine.tpm->manufacturer().root_pem, "").value());
+  machine.verifier.policy.bundle = std::make_shared<const enrollment::TrustBundle>(
+      enrollment::TrustBundle::FromPem(machine.tpm->manufacturer().root_pem, "").value());
   const Outcome<config::EnrollmentRecord> refused = machine.Run();
   REQUIRE(std::holds_alternative<Failure>(refused));
   CHECK(std::get<Failure>(refused).code == "ek_chain_untrusted");
@@ -157,7 +162,9 @@ TEST_CASE("a credential does not open in another TPM, and a failed command in th
     class Failing final : public tpm::Tap {
      public:
       explicit Failing(std::uint32_t which) : which_(which) {}
-      std::uint32_t OnCommand(std::uint32_t command) override { return command == which_ ? 0x101U : 0U; }  // TPM_RC_FAILURE
+      std::uint32_t OnCommand(std::uint32_t command) override {
+        return command == which_ ? 0x101U : 0U;
+      }  // TPM_RC_FAILURE
      private:
       std::uint32_t which_;
     } failing(code);
@@ -177,13 +184,23 @@ TEST_CASE("a credential does not open in another TPM, and a failed command in th
   const std::unique_ptr<tpm::Device> stranger = tpm::OpenDevice(other->tcti()).value();
   const tpm::CreatedKey ek = machine.device->CreateEk(tpm::EkKind::kRsa2048Low).value();
   const tpm::CreatedKey aik = machine.device->CreateAik(tpm::AikKind::kEccP256, RandomArray<32>()).value();
-  const EnrollBegin begin{tpm::EkKind::kRsa2048Low, machine.device->ReadNv(tpm::EkCertificateIndex(tpm::EkKind::kRsa2048Low)).value(), ek.public_area, {}, aik.public_area, "", ""};
+  const EnrollBegin begin{tpm::EkKind::kRsa2048Low,
+                          machine.device->ReadNv(tpm::EkCertificateIndex(tpm::EkKind::kRsa2048Low)).value(),
+                          ek.public_area,
+                          {},
+                          aik.public_area,
+                          "",
+                          ""};
   const enrollment::BeginOutcome outcome = machine.verifier.service.Begin(begin, "192.0.2.1").value();
   const auto& challenge = std::get<EnrollChallenge>(outcome);
   const tpm::CreatedKey other_ek = stranger->CreateEk(tpm::EkKind::kRsa2048Low).value();
   const tpm::CreatedKey other_aik = stranger->CreateAik(tpm::AikKind::kEccP256, RandomArray<32>()).value();
-  CHECK_FALSE(stranger->ActivateCredential(other_aik.handle, other_ek.handle, challenge.credential_blob, challenge.encrypted_secret).ok());
-  CHECK(machine.device->ActivateCredential(aik.handle, ek.handle, challenge.credential_blob, challenge.encrypted_secret).ok());
+  CHECK_FALSE(
+      stranger
+          ->ActivateCredential(other_aik.handle, other_ek.handle, challenge.credential_blob, challenge.encrypted_secret)
+          .ok());
+  CHECK(machine.device->ActivateCredential(aik.handle, ek.handle, challenge.credential_blob, challenge.encrypted_secret)
+            .ok());
 }
 
 }  // namespace

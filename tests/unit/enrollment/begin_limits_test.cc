@@ -49,7 +49,8 @@ TEST_CASE("the global limit holds over any number of sources, and a flood frees 
   CHECK(f.Admitted("192.0.2.1", 10) == 10);
   std::uint32_t admitted = 10;
   for (int i = 0; i < 100'000; ++i) {
-    const std::string source = "10." + std::to_string(i >> 16) + "." + std::to_string((i >> 8) & 255) + "." + std::to_string(i & 255);
+    const std::string source =
+        "10." + std::to_string(i >> 16) + "." + std::to_string((i >> 8) & 255) + "." + std::to_string(i & 255);
     if (f.limits.AdmitSource(source) == Admission::kAdmitted) ++admitted;
   }
   CHECK(admitted == 600);

@@ -76,13 +76,16 @@ TEST_CASE("the CA's own certificate and certificates for other purposes are no A
   const test::Cert self = test::MakeCert(test::CaSpec("test CA"), key.Public().value(), nullptr, key);
   CHECK(ca.Check(self.der, kNow).outcome == AikCertificateOutcome::kNotForAik);
   test::CertSpec spec;
-  spec.extensions = {{NID_ext_key_usage, "serverAuth"}, {NID_subject_alt_name, "URI:urn:assay:host:" + ToHex(Digest{})}};
+  spec.extensions = {{NID_ext_key_usage, "serverAuth"},
+                     {NID_subject_alt_name, "URI:urn:assay:host:" + ToHex(Digest{})}};
   const test::Cert server = test::MakeCert(spec, key.Public().value(), &self, key);
   CHECK(ca.Check(server.der, kNow).outcome == AikCertificateOutcome::kNotForAik);
   spec.extensions = {{NID_ext_key_usage, kOidAikCertificate}, {NID_subject_alt_name, "DNS:host"}};
-  CHECK(ca.Check(test::MakeCert(spec, key.Public().value(), &self, key).der, kNow).outcome == AikCertificateOutcome::kNotForAik);
+  CHECK(ca.Check(test::MakeCert(spec, key.Public().value(), &self, key).der, kNow).outcome ==
+        AikCertificateOutcome::kNotForAik);
   spec.extensions = {{NID_ext_key_usage, kOidAikCertificate}, {NID_subject_alt_name, "URI:urn:assay:host:abcd"}};
-  CHECK(ca.Check(test::MakeCert(spec, key.Public().value(), &self, key).der, kNow).outcome == AikCertificateOutcome::kNotForAik);
+  CHECK(ca.Check(test::MakeCert(spec, key.Public().value(), &self, key).der, kNow).outcome ==
+        AikCertificateOutcome::kNotForAik);
 }
 
 TEST_CASE("certificates never outlive the CA, and an expired CA issues none") {

@@ -15,8 +15,7 @@ using ConfHandle = Handle<CONF, NCONF_free>;
 
 // The directory name that TCG EK certificates carry in their critical subject alternative name. OpenSSL drops what
 // stands before the first dot, so that a name may stand there twice.
-constexpr char kTcgNames[] =
-    "[tpm]\n1.2.23.133.2.1=id:00001014\n2.2.23.133.2.2=swtpm\n3.2.23.133.2.3=id:20191023\n";
+constexpr char kTcgNames[] = "[tpm]\n1.2.23.133.2.1=id:00001014\n2.2.23.133.2.2=swtpm\n3.2.23.133.2.3=id:20191023\n";
 
 }  // namespace
 
@@ -28,10 +27,13 @@ Cert MakeCert(const CertSpec& spec, const PublicKey& subject_key, const Cert* is
   const auto serial = RandomArray<8>();
   ASN1_INTEGER_set_uint64(X509_get_serialNumber(x), Reader(serial).U64Be() >> 1);
   REQUIRE(X509_set_pubkey(x, subject_key.get()) == 1);
-  if (spec.oaep) REQUIRE(X509_PUBKEY_set0_param(X509_get_X509_PUBKEY(x), OBJ_nid2obj(NID_rsaesOaep), V_ASN1_NULL, nullptr, nullptr, 0) == 1);
+  if (spec.oaep)
+    REQUIRE(X509_PUBKEY_set0_param(X509_get_X509_PUBKEY(x), OBJ_nid2obj(NID_rsaesOaep), V_ASN1_NULL, nullptr, nullptr,
+                                   0) == 1);
   if (!spec.subject.empty()) {
     REQUIRE(X509_NAME_add_entry_by_NID(X509_get_subject_name(x), NID_commonName, MBSTRING_UTF8,
-                                       reinterpret_cast<const unsigned char*>(spec.subject.data()), static_cast<int>(spec.subject.size()), -1, 0) == 1);
+                                       reinterpret_cast<const unsigned char*>(spec.subject.data()),
+                                       static_cast<int>(spec.subject.size()), -1, 0) == 1);
   }
   X509* const signer = issuer == nullptr ? x : issuer->x509.get();
   REQUIRE(X509_set_issuer_name(x, X509_get_subject_name(signer)) == 1);

@@ -17,13 +17,13 @@ namespace assay::test {
 inline constexpr std::int64_t kNow = 1'790'000'000;  // 2026-09-21
 
 struct CertSpec {
-  std::string subject = "test";          // empty: an empty name, as EK certificates have
+  std::string subject = "test";  // empty: an empty name, as EK certificates have
   std::int64_t from = kNow - 86400;
   std::int64_t to = kNow + 86400;
   std::vector<std::pair<int, std::string>> extensions;  // NID and OpenSSL's text for it
   std::vector<std::string> raw_critical;                // OIDs of unknown critical extensions
-  const EVP_MD* hash = nullptr;          // SHA-256 when null
-  bool oaep = false;                     // the subject's RSA key is written as RSAES-OAEP
+  const EVP_MD* hash = nullptr;                         // SHA-256 when null
+  bool oaep = false;                                    // the subject's RSA key is written as RSAES-OAEP
 };
 
 struct Cert {

@@ -22,9 +22,18 @@ using test::kNow;
 using test::MakeCert;
 
 // Root and intermediate keys cost little on P-256; EKs are RSA-2048, made once.
-const PrivateKey& RootKey() { static const PrivateKey key = PrivateKey::Generate(KeyType::kP256).value(); return key; }
-const PrivateKey& MiddleKey() { static const PrivateKey key = PrivateKey::Generate(KeyType::kP256).value(); return key; }
-const PrivateKey& EkKey() { static const PrivateKey key = PrivateKey::Generate(KeyType::kRsa2048).value(); return key; }
+const PrivateKey& RootKey() {
+  static const PrivateKey key = PrivateKey::Generate(KeyType::kP256).value();
+  return key;
+}
+const PrivateKey& MiddleKey() {
+  static const PrivateKey key = PrivateKey::Generate(KeyType::kP256).value();
+  return key;
+}
+const PrivateKey& EkKey() {
+  static const PrivateKey key = PrivateKey::Generate(KeyType::kRsa2048).value();
+  return key;
+}
 
 struct Chain {
   CertSpec root_spec = CaSpec("Root");
@@ -36,7 +45,7 @@ struct Chain {
   bool send_middle = true;
   bool configure_middle = false;
   bool send_root = false;
-  bool other_root = false;    // the bundle holds a root of the same name with another key
+  bool other_root = false;  // the bundle holds a root of the same name with another key
   bool middle_as_root = false;
   bool same_key = true;
 
@@ -46,7 +55,11 @@ struct Chain {
     const Cert middle = MakeCert(middle_spec, MiddleKey().Public().value(), &root, RootKey());
     const Cert leaf = MakeCert(ek_spec, ek, &middle, MiddleKey());
     const Cert stranger = MakeCert(root_spec, MiddleKey().Public().value(), nullptr, MiddleKey());
-    const TrustBundle bundle = TrustBundle::FromPem(other_root ? stranger.pem : middle_as_root ? middle.pem : root.pem, configure_middle ? middle.pem : "").value();
+    const TrustBundle bundle = TrustBundle::FromPem(other_root       ? stranger.pem
+                                                    : middle_as_root ? middle.pem
+                                                                     : root.pem,
+                                                    configure_middle ? middle.pem : "")
+                                   .value();
     std::vector<Buffer> sent;
     if (send_middle) sent.push_back(middle.der);
     if (send_root) sent.push_back(root.der);
@@ -161,15 +174,21 @@ TEST_CASE("an EK certificate whose key is written as RSAES-OAEP passes and fails
   CHECK(judge([](Chain& c) { c.root_spec = CaSpec("Root", 0); }) == EkChainOutcome::kBadPath);
   CHECK(judge([](Chain& c) { c.root_spec = CaSpec("Root", 1); }) == EkChainOutcome::kTrusted);
   CHECK(judge([](Chain& c) { c.ek_spec.to = kNow - 10; }) == EkChainOutcome::kTrusted);
-  CHECK(judge([](Chain& c) { c.ek_spec.to = kNow - 10, c.rules.allow_expired_leaf = false; }) == EkChainOutcome::kExpired);
+  CHECK(judge([](Chain& c) { c.ek_spec.to = kNow - 10, c.rules.allow_expired_leaf = false; }) ==
+        EkChainOutcome::kExpired);
   CHECK(judge([](Chain& c) { c.ek_spec.from = kNow + 10; }) == EkChainOutcome::kExpired);
   CHECK(judge([](Chain& c) { c.middle_spec.to = kNow - 10; }) == EkChainOutcome::kBadPath);
   CHECK(judge([](Chain& c) { c.root_spec.to = kNow - 10; }) == EkChainOutcome::kBadPath);
   CHECK(judge([](Chain& c) { c.ek_spec.raw_critical = {"1.3.6.1.4.1.99999.1"}; }) == EkChainOutcome::kBadPath);
   CHECK(judge([](Chain& c) { c.middle_spec.raw_critical = {"1.3.6.1.4.1.99999.1"}; }) == EkChainOutcome::kBadPath);
-  CHECK(judge([](Chain& c) { c.middle_spec.extensions[0] = {NID_basic_constraints, "critical,CA:FALSE"}; }) == EkChainOutcome::kBadPath);
-  CHECK(judge([](Chain& c) { c.middle_spec.extensions.erase(c.middle_spec.extensions.begin()); }) == EkChainOutcome::kBadPath);
-  CHECK(judge([](Chain& c) { c.middle_spec.extensions[1] = {NID_key_usage, "critical,digitalSignature"}; }) != EkChainOutcome::kTrusted);
+  CHECK(judge([](Chain& c) {
+          c.middle_spec.extensions[0] = {NID_basic_constraints, "critical,CA:FALSE"};
+        }) == EkChainOutcome::kBadPath);
+  CHECK(judge([](Chain& c) { c.middle_spec.extensions.erase(c.middle_spec.extensions.begin()); }) ==
+        EkChainOutcome::kBadPath);
+  CHECK(judge([](Chain& c) {
+          c.middle_spec.extensions[1] = {NID_key_usage, "critical,digitalSignature"};
+        }) != EkChainOutcome::kTrusted);
   CHECK(judge([](Chain& c) { c.ek_spec.hash = EVP_sha1(); }) == EkChainOutcome::kWeakSignature);
   CHECK(judge([](Chain& c) { c.middle_spec.hash = EVP_sha1(); }) == EkChainOutcome::kWeakSignature);
   CHECK(judge([](Chain& c) { c.same_key = false; }) == EkChainOutcome::kKeyMismatch);
@@ -191,7 +210,9 @@ TEST_CASE("no byte of an EK certificate can change without losing trust, and no 
   const Cert root = MakeCert(CaSpec("Root"), RootKey().Public().value(), nullptr, RootKey());
   const Cert leaf = MakeCert(EkSpec(), ek, &root, RootKey());
   const TrustBundle bundle = TrustBundle::FromPem(root.pem, "").value();
-  const auto judge = [&](Bytes der) { return CheckEkChain({der, {}, tpm::EkKind::kRsa2048Low, &ek, &bundle, {}, kNow}).outcome; };
+  const auto judge = [&](Bytes der) {
+    return CheckEkChain({der, {}, tpm::EkKind::kRsa2048Low, &ek, &bundle, {}, kNow}).outcome;
+  };
   REQUIRE(judge(leaf.der) == EkChainOutcome::kTrusted);
   for (std::size_t i = 0; i < leaf.der.size(); ++i) {
     Buffer changed = leaf.der;
@@ -206,7 +227,9 @@ TEST_CASE("more intermediates than the limit, or one that does not parse, refuse
   const Cert root = MakeCert(CaSpec("Root"), RootKey().Public().value(), nullptr, RootKey());
   const Cert leaf = MakeCert(EkSpec(), ek, &root, RootKey());
   const TrustBundle bundle = TrustBundle::FromPem(root.pem, "").value();
-  const auto judge = [&](const std::vector<Buffer>& sent) { return CheckEkChain({leaf.der, sent, tpm::EkKind::kRsa2048Low, &ek, &bundle, {}, kNow}).outcome; };
+  const auto judge = [&](const std::vector<Buffer>& sent) {
+    return CheckEkChain({leaf.der, sent, tpm::EkKind::kRsa2048Low, &ek, &bundle, {}, kNow}).outcome;
+  };
   CHECK(judge(std::vector<Buffer>(limits::kIntermediates, root.der)) == EkChainOutcome::kTrusted);
   CHECK(judge(std::vector<Buffer>(limits::kIntermediates + 1, root.der)) == EkChainOutcome::kBadPath);
   CHECK(judge({Buffer{1, 2, 3}}) == EkChainOutcome::kBadPath);
@@ -214,7 +237,9 @@ TEST_CASE("more intermediates than the limit, or one that does not parse, refuse
 
 TEST_CASE("storage headers and padding are trimmed, other tails are refused") {
   const Cert leaf = MakeCert(EkSpec(), EkKey().Public().value(), nullptr, RootKey());
-  const auto trimmed = [&](const Buffer& raw) { return TrimEkCertificate(raw).ok() && Equal(*TrimEkCertificate(raw), leaf.der); };
+  const auto trimmed = [&](const Buffer& raw) {
+    return TrimEkCertificate(raw).ok() && Equal(*TrimEkCertificate(raw), leaf.der);
+  };
   CHECK(trimmed(leaf.der));
   for (const std::uint8_t pad : Buffer{0x00, 0xFF, 0x11}) {
     Buffer padded = leaf.der;
@@ -224,7 +249,8 @@ TEST_CASE("storage headers and padding are trimmed, other tails are refused") {
     CHECK_FALSE(TrimEkCertificate(padded).ok());
   }
   Writer header;
-  header.U16Be(0x1001), header.U8(0), header.U16Be(static_cast<std::uint16_t>(leaf.der.size() + 2)), header.U16Be(0x1002), header.Put(leaf.der);
+  header.U16Be(0x1001), header.U8(0), header.U16Be(static_cast<std::uint16_t>(leaf.der.size() + 2)),
+      header.U16Be(0x1002), header.Put(leaf.der);
   CHECK(trimmed(header.buffer()));
   Buffer padded = header.buffer();
   padded.resize(padded.size() + 9, 0xFF);

@@ -33,7 +33,8 @@ Buffer ReadFile(const std::filesystem::path& path) {
 
 std::string ReadText(const std::filesystem::path& path) { return std::string(AsText(ReadFile(path))); }
 
-EkChainVerdict Judge(Bytes certificate, const std::vector<Buffer>& sent, const TrustBundle& bundle, EkChainRules rules) {
+EkChainVerdict Judge(Bytes certificate, const std::vector<Buffer>& sent, const TrustBundle& bundle,
+                     EkChainRules rules) {
   const X509Handle leaf = ParseEkCertificate(certificate).value();
   const PublicKey ek = CertificateKey(leaf.get()).value();
   return CheckEkChain({certificate, sent, tpm::EkKind::kRsa2048Low, &ek, &bundle, rules, kNow});
@@ -45,25 +46,32 @@ TEST_CASE("a real STMicroelectronics EK certificate as NV holds it leads to the 
   const auto hirs = *fixtures / "hirs/certificates";
   const Buffer raw = ReadFile(hirs / "nuc-1/ek_cert_untouched.cer");
   CHECK(Equal(TrimEkCertificate(raw).value(), ReadFile(hirs / "nuc-1/ek_cert_7_byte_header_removed.cer")));
-  const std::vector<Buffer> sent = {ReadFile(hirs / "stMicroCaCerts/stmtpmekint02.crt"), ReadFile(hirs / "stMicroCaCerts/stmtpmekroot.crt")};
+  const std::vector<Buffer> sent = {ReadFile(hirs / "stMicroCaCerts/stmtpmekint02.crt"),
+                                    ReadFile(hirs / "stMicroCaCerts/stmtpmekroot.crt")};
   const TrustBundle bundle = TrustBundle::FromPem(ReadText(hirs / "gstpmroot.pem"), "").value();
   const EkChainVerdict verdict = Judge(raw, sent, bundle, {.allow_expired_leaf = true, .allow_sha1 = true});
   CHECK_MESSAGE(verdict.outcome == EkChainOutcome::kTrusted, verdict.detail);
   CHECK(verdict.anchor.find("GlobalSign") != std::string::npos);
-  CHECK(Judge(raw, {sent[0]}, bundle, {.allow_expired_leaf = true, .allow_sha1 = true}).outcome == EkChainOutcome::kNoPath);
-  CHECK(Judge(raw, sent, bundle, {.allow_expired_leaf = false, .allow_sha1 = true}).outcome == EkChainOutcome::kExpired);
+  CHECK(Judge(raw, {sent[0]}, bundle, {.allow_expired_leaf = true, .allow_sha1 = true}).outcome ==
+        EkChainOutcome::kNoPath);
+  CHECK(Judge(raw, sent, bundle, {.allow_expired_leaf = false, .allow_sha1 = true}).outcome ==
+        EkChainOutcome::kExpired);
   const EkChainVerdict strict = Judge(raw, sent, bundle, {.allow_expired_leaf = true, .allow_sha1 = false});
   CHECK_MESSAGE(strict.outcome == EkChainOutcome::kWeakSignature, strict.detail);
 }
 
-TEST_CASE("an intermediate with the manufacturer's name and key, signed by a stranger's root, leads to no manufacturer's root") {
+TEST_CASE(
+    "an intermediate with the manufacturer's name and key, signed by a stranger's root, leads to no manufacturer's "
+    "root") {
   const auto fixtures = Fixtures();
   if (!fixtures) return;
   const auto hirs = *fixtures / "hirs/certificates";
   const Buffer leaf = ReadFile(hirs / "nuc-1/ek_cert_untouched.cer");
-  const TrustBundle real = TrustBundle::FromPem(ReadText(hirs / "gstpmroot.pem"), ReadText(hirs / "fakestmtpmekint02.pem")).value();
+  const TrustBundle real =
+      TrustBundle::FromPem(ReadText(hirs / "gstpmroot.pem"), ReadText(hirs / "fakestmtpmekint02.pem")).value();
   CHECK(Judge(leaf, {}, real, {true, true}).outcome == EkChainOutcome::kNoPath);
-  const TrustBundle configured = TrustBundle::FromPem(ReadText(hirs / "fakeCA.pem"), ReadText(hirs / "fakestmtpmekint02.pem")).value();
+  const TrustBundle configured =
+      TrustBundle::FromPem(ReadText(hirs / "fakeCA.pem"), ReadText(hirs / "fakestmtpmekint02.pem")).value();
   CHECK(Judge(leaf, {}, configured, {true, true}).outcome == EkChainOutcome::kTrusted);  // the operator's word decides
 }
 
@@ -78,7 +86,8 @@ TEST_CASE("padding and headers of real certificates are trimmed, and a certifica
     const Bytes der = TrimEkCertificate(raw).value();
     CHECK(der.size() < raw.size());
     CHECK(CertificateKey(ParseCertificate(der).value().get()).value().type() == KeyType::kRsa2048);
-    CHECK(CheckEkChain({raw, {}, tpm::EkKind::kRsa2048Low, &any, &bundle, {}, kNow}).outcome == EkChainOutcome::kKeyMismatch);
+    CHECK(CheckEkChain({raw, {}, tpm::EkKind::kRsa2048Low, &any, &bundle, {}, kNow}).outcome ==
+          EkChainOutcome::kKeyMismatch);
     CHECK(Judge(raw, {}, bundle, {true, true}).outcome == EkChainOutcome::kNoPath);
   }
 }
@@ -89,9 +98,12 @@ TEST_CASE("no byte of a real EK certificate with an RSAES-OAEP key can change wi
   const auto hirs = *fixtures / "hirs/certificates";
   const Buffer der = ReadFile(hirs / "nuc-1/ek_cert_7_byte_header_removed.cer");
   const PublicKey ek = CertificateKey(ParseEkCertificate(der).value().get()).value();
-  const std::vector<Buffer> sent = {ReadFile(hirs / "stMicroCaCerts/stmtpmekint02.crt"), ReadFile(hirs / "stMicroCaCerts/stmtpmekroot.crt")};
+  const std::vector<Buffer> sent = {ReadFile(hirs / "stMicroCaCerts/stmtpmekint02.crt"),
+                                    ReadFile(hirs / "stMicroCaCerts/stmtpmekroot.crt")};
   const TrustBundle bundle = TrustBundle::FromPem(ReadText(hirs / "gstpmroot.pem"), "").value();
-  const auto judge = [&](Bytes raw) { return CheckEkChain({raw, sent, tpm::EkKind::kRsa2048Low, &ek, &bundle, {true, true}, kNow}).outcome; };
+  const auto judge = [&](Bytes raw) {
+    return CheckEkChain({raw, sent, tpm::EkKind::kRsa2048Low, &ek, &bundle, {true, true}, kNow}).outcome;
+  };
   REQUIRE(judge(der) == EkChainOutcome::kTrusted);
   for (std::size_t i = 0; i < der.size(); ++i) {
     Buffer changed = der;
@@ -105,7 +117,9 @@ TEST_CASE("the published bundles of manufacturers' roots load whole, and judge r
   const auto fixtures = Fixtures();
   if (!fixtures) return;
   const auto bundles = *fixtures / "tpm-ca-certificates";
-  const TrustBundle bundle = TrustBundle::FromPem(ReadText(bundles / "MIRROR.tpm-ca-certificates.pem"), ReadText(bundles / "MIRROR.tpm-intermediate-ca-certificates.pem")).value();
+  const TrustBundle bundle = TrustBundle::FromPem(ReadText(bundles / "MIRROR.tpm-ca-certificates.pem"),
+                                                  ReadText(bundles / "MIRROR.tpm-intermediate-ca-certificates.pem"))
+                                 .value();
   CHECK(bundle.roots() == 26);
   CHECK(bundle.intermediates() == 143);
   std::string all;
@@ -116,8 +130,10 @@ TEST_CASE("the published bundles of manufacturers' roots load whole, and judge r
   }
   CHECK(TrustBundle::FromPem(all, "").value().roots() >= files);
   const auto hirs = *fixtures / "hirs/certificates";
-  const EkChainVerdict verdict = Judge(ReadFile(hirs / "nuc-1/ek_cert_untouched.cer"), {}, bundle, {.allow_expired_leaf = true, .allow_sha1 = true});
-  MESSAGE("published bundles on a real certificate: " << EkChainCode(verdict.outcome) << " " << verdict.detail << " " << verdict.anchor);
+  const EkChainVerdict verdict = Judge(ReadFile(hirs / "nuc-1/ek_cert_untouched.cer"), {}, bundle,
+                                       {.allow_expired_leaf = true, .allow_sha1 = true});
+  MESSAGE("published bundles on a real certificate: " << EkChainCode(verdict.outcome) << " " << verdict.detail << " "
+                                                      << verdict.anchor);
   CHECK((verdict.outcome == EkChainOutcome::kTrusted || verdict.outcome == EkChainOutcome::kNoPath));
 }
 
@@ -135,8 +151,11 @@ TEST_CASE("no CA certificate of a manufacturer passes as an EK certificate") {
     REQUIRE(certificate);
     const Result<PublicKey> key = CertificateKey(certificate.get());
     if (!key.ok()) continue;
-    const tpm::EkKind kind = key->type() == KeyType::kP256 ? tpm::EkKind::kEccP256Low : key->type() == KeyType::kP384 ? tpm::EkKind::kEccP384High : tpm::EkKind::kRsa2048Low;
-    const EkChainVerdict verdict = CheckEkChain({CertificateDer(certificate.get()).value(), {}, kind, &*key, &bundle, {true, true}, kNow});
+    const tpm::EkKind kind = key->type() == KeyType::kP256   ? tpm::EkKind::kEccP256Low
+                             : key->type() == KeyType::kP384 ? tpm::EkKind::kEccP384High
+                                                             : tpm::EkKind::kRsa2048Low;
+    const EkChainVerdict verdict =
+        CheckEkChain({CertificateDer(certificate.get()).value(), {}, kind, &*key, &bundle, {true, true}, kNow});
     CHECK_MESSAGE(verdict.outcome != EkChainOutcome::kTrusted, entry.path().string());
   }
 }

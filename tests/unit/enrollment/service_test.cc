@@ -15,11 +15,23 @@ namespace {
 using test::kNow;
 using test::SoftTpm;
 
-const PrivateKey& RootKey() { static const PrivateKey key = PrivateKey::Generate(KeyType::kP256).value(); return key; }
-const test::Cert& Root() { static const test::Cert root = test::MakeCert(test::CaSpec("Root"), RootKey().Public().value(), nullptr, RootKey()); return root; }
-Buffer EkCertificate(int machine, tpm::EkKind kind) { return test::MakeCert(test::EkSpec(), test::EkKeyOf(machine, kind).Public().value(), &Root(), RootKey()).der; }
+const PrivateKey& RootKey() {
+  static const PrivateKey key = PrivateKey::Generate(KeyType::kP256).value();
+  return key;
+}
+const test::Cert& Root() {
+  static const test::Cert root = test::MakeCert(test::CaSpec("Root"), RootKey().Public().value(), nullptr, RootKey());
+  return root;
+}
+Buffer EkCertificate(int machine, tpm::EkKind kind) {
+  return test::MakeCert(test::EkSpec(), test::EkKeyOf(machine, kind).Public().value(), &Root(), RootKey()).der;
+}
 
-struct Enrollment { EnrollBegin begin; EnrollChallenge challenge; EnrollComplete complete; };
+struct Enrollment {
+  EnrollBegin begin;
+  EnrollChallenge challenge;
+  EnrollComplete complete;
+};
 
 struct Fixture {
   std::int64_t now_ms = kNow * 1000;
@@ -28,7 +40,9 @@ struct Fixture {
   TicketSealer tickets;
   BeginLimits limits{{1000, 1000, 100'000}, [this] { return now_ms; }};
   EnrollmentPolicy policy;
-  EnrollmentService service{{&store, &ca, &tickets, &limits, [this] { return std::make_shared<const EnrollmentPolicy>(policy); }, [this] { return now_ms; }}};
+  EnrollmentService service{{&store, &ca, &tickets, &limits,
+                             [this] { return std::make_shared<const EnrollmentPolicy>(policy); },
+                             [this] { return now_ms; }}};
 
   Fixture() {
     policy.require_token = false;
@@ -36,7 +50,8 @@ struct Fixture {
   }
 
   // A message as assay-enroll makes it; the keys stay loaded in `device`.
-  EnrollBegin Message(SoftTpm& device, int machine, tpm::AikKind aik = tpm::AikKind::kEccP256, tpm::EkKind ek = tpm::EkKind::kRsa2048Low) {
+  EnrollBegin Message(SoftTpm& device, int machine, tpm::AikKind aik = tpm::AikKind::kEccP256,
+                      tpm::EkKind ek = tpm::EkKind::kRsa2048Low) {
     ek_key = device.CreateEk(ek).value();
     aik_key = device.CreateAik(aik, RandomArray<32>()).value();
     return {ek, EkCertificate(machine, ek), ek_key.public_area, {}, aik_key.public_area, "", "box"};
@@ -44,7 +59,10 @@ struct Fixture {
   EnrollComplete Answer(SoftTpm& device, const EnrollChallenge& challenge, bool proof = true) {
     EnrollComplete out;
     out.ticket = challenge.ticket;
-    out.secret = ToBuffer(device.ActivateCredential(aik_key.handle, ek_key.handle, challenge.credential_blob, challenge.encrypted_secret).value().view());
+    out.secret = ToBuffer(
+        device.ActivateCredential(aik_key.handle, ek_key.handle, challenge.credential_blob, challenge.encrypted_secret)
+            .value()
+            .view());
     out.attester = tpm::KeyOf(tpm::DecodePublicArea(aik_key.public_area).value()).value().SpkiDigest();
     if (!proof) return out;
     auto attested = device.CertifyCreation(aik_key.handle, ek_key, challenge.qualifying).value();
@@ -56,7 +74,7 @@ struct Fixture {
     BeginOutcome outcome = service.Begin(message, "192.0.2.1").value();
     const auto* refusal = std::get_if<ErrorReply>(&outcome);
     const std::string why = refusal == nullptr ? "" : refusal->code + ": " + refusal->detail;
-  REQUIRE_MESSAGE(refusal == nullptr, why);
+    REQUIRE_MESSAGE(refusal == nullptr, why);
     return std::get<EnrollChallenge>(outcome);
   }
   std::string BeginRefusal(const EnrollBegin& message) {
@@ -71,7 +89,7 @@ struct Fixture {
     PrepareOutcome outcome = service.PrepareComplete(message).value();
     const auto* refusal = std::get_if<ErrorReply>(&outcome);
     const std::string why = refusal == nullptr ? "" : refusal->code + ": " + refusal->detail;
-  REQUIRE_MESSAGE(refusal == nullptr, why);
+    REQUIRE_MESSAGE(refusal == nullptr, why);
     return std::move(std::get<Pending>(outcome));
   }
   EnrollResult Enroll(SoftTpm& device, int machine, tpm::AikKind aik = tpm::AikKind::kEccP256) {
@@ -115,13 +133,22 @@ TEST_CASE("the credential opens for the TPM that holds this EK and this AIK only
   const EnrollChallenge challenge = f.Challenged(message);
   const auto other_ek = other.CreateEk(tpm::EkKind::kRsa2048Low).value();
   const auto other_aik = other.CreateAik(tpm::AikKind::kEccP256, RandomArray<32>()).value();
-  CHECK_FALSE(other.ActivateCredential(other_aik.handle, other_ek.handle, challenge.credential_blob, challenge.encrypted_secret).ok());
+  CHECK_FALSE(
+      other.ActivateCredential(other_aik.handle, other_ek.handle, challenge.credential_blob, challenge.encrypted_secret)
+          .ok());
   const auto second_aik = device.CreateAik(tpm::AikKind::kEccP256, RandomArray<32>()).value();
-  CHECK_FALSE(device.ActivateCredential(second_aik.handle, f.ek_key.handle, challenge.credential_blob, challenge.encrypted_secret).ok());
-  CHECK(device.ActivateCredential(f.aik_key.handle, f.ek_key.handle, challenge.credential_blob, challenge.encrypted_secret).ok());
+  CHECK_FALSE(
+      device
+          .ActivateCredential(second_aik.handle, f.ek_key.handle, challenge.credential_blob, challenge.encrypted_secret)
+          .ok());
+  CHECK(
+      device
+          .ActivateCredential(f.aik_key.handle, f.ek_key.handle, challenge.credential_blob, challenge.encrypted_secret)
+          .ok());
 }
 
-TEST_CASE("a wrong secret, another AIK, and every broken ticket are refused with their own codes, and nothing changes") {
+TEST_CASE(
+    "a wrong secret, another AIK, and every broken ticket are refused with their own codes, and nothing changes") {
   Fixture f;
   SoftTpm device(1);
   const EnrollChallenge challenge = f.Challenged(f.Message(device, 1));
@@ -207,7 +234,8 @@ TEST_CASE("statements about something else do not prove the canonical EK") {
   const PublicKey aik_key = tpm::KeyOf(tpm::DecodePublicArea(aik.public_area).value()).value();
   const Buffer name = CanonicalEkName(test::EkKeyOf(1, tpm::EkKind::kRsa2048Low).Public().value()).value();
   const Buffer qualifying(32, 9);
-  const auto judge = [&](const test::CreationFields& fields, SignatureScheme scheme = SignatureScheme::kEcdsaP256Sha256) {
+  const auto judge = [&](const test::CreationFields& fields,
+                         SignatureScheme scheme = SignatureScheme::kEcdsaP256Sha256) {
     const auto attested = SoftTpm::Sign(device.loaded().at(aik.handle), fields.Encode());
     return CheckCanonicalProof({attested.attest, attested.signature, &aik_key, scheme, qualifying, name});
   };
@@ -237,10 +265,12 @@ TEST_CASE("statements about something else do not prove the canonical EK") {
   CHECK(judge(good, SignatureScheme::kRsaSsaSha256) == CanonicalOutcome::kBadSignature);
   const auto attested = SoftTpm::Sign(device.loaded().at(aik.handle), good.Encode());
   for (std::size_t i = 0; i < attested.attest.size(); ++i) {
-    CHECK(CheckCanonicalProof({Bytes(attested.attest).first(i), attested.signature, &aik_key, SignatureScheme::kEcdsaP256Sha256, qualifying, name}) != CanonicalOutcome::kProved);
+    CHECK(CheckCanonicalProof({Bytes(attested.attest).first(i), attested.signature, &aik_key,
+                               SignatureScheme::kEcdsaP256Sha256, qualifying, name}) != CanonicalOutcome::kProved);
   }
   for (std::size_t i = 0; i < attested.signature.size(); ++i) {
-    CHECK(CheckCanonicalProof({attested.attest, Bytes(attested.signature).first(i), &aik_key, SignatureScheme::kEcdsaP256Sha256, qualifying, name}) != CanonicalOutcome::kProved);
+    CHECK(CheckCanonicalProof({attested.attest, Bytes(attested.signature).first(i), &aik_key,
+                               SignatureScheme::kEcdsaP256Sha256, qualifying, name}) != CanonicalOutcome::kProved);
   }
 }
 
@@ -248,7 +278,8 @@ TEST_CASE("keys without the properties of an AIK are refused at begin") {
   Fixture f;
   SoftTpm device(1);
   const EnrollBegin good = f.Message(device, 1);
-  for (const std::uint32_t bit : {tpm::attr::kRestricted, tpm::attr::kFixedTpm, tpm::attr::kFixedParent, tpm::attr::kSensitiveDataOrigin, tpm::attr::kSignEncrypt, tpm::attr::kDecrypt}) {
+  for (const std::uint32_t bit : {tpm::attr::kRestricted, tpm::attr::kFixedTpm, tpm::attr::kFixedParent,
+                                  tpm::attr::kSensitiveDataOrigin, tpm::attr::kSignEncrypt, tpm::attr::kDecrypt}) {
     EnrollBegin message = good;
     Writer flipped;  // type 2, name algorithm 2, attributes 4
     flipped.U32Be(tpm::DecodePublicArea(good.aik_public).value().attributes ^ bit);
@@ -283,7 +314,9 @@ TEST_CASE("an EK area that is not its template's, or not its certificate's, is r
   message.ek_certificate = {1, 2, 3};
   CHECK(f.BeginRefusal(message) == "ek_certificate_malformed");
   const PrivateKey stranger = PrivateKey::Generate(KeyType::kP256).value();
-  message.ek_certificate = test::MakeCert(test::EkSpec(), test::EkKeyOf(1, tpm::EkKind::kRsa2048Low).Public().value(), nullptr, stranger).der;
+  message.ek_certificate =
+      test::MakeCert(test::EkSpec(), test::EkKeyOf(1, tpm::EkKind::kRsa2048Low).Public().value(), nullptr, stranger)
+          .der;
   CHECK(f.BeginRefusal(message) == "ek_chain_untrusted");
 }
 
@@ -297,7 +330,8 @@ TEST_CASE("bare EKs and other kinds need the policy's word, and are weak then") 
   const Pending pending = f.Prepared(f.Answer(device, f.Challenged(bare)));
   CHECK(pending.result.weak_device_id);
   CHECK(pending.host.ek_class == store::EkClass::kEkKey);
-  for (const auto kind : {tpm::EkKind::kRsa2048High, tpm::EkKind::kEccP256Low, tpm::EkKind::kEccP256High, tpm::EkKind::kEccP384High}) {
+  for (const auto kind :
+       {tpm::EkKind::kRsa2048High, tpm::EkKind::kEccP256Low, tpm::EkKind::kEccP256High, tpm::EkKind::kEccP384High}) {
     Fixture g;
     SoftTpm second(2);
     EnrollBegin message = g.Message(second, 2, tpm::AikKind::kEccP256, kind);
@@ -329,7 +363,8 @@ TEST_CASE("an enrollment token is asked for, works once, and a bad one goes nowh
   CHECK(pending.token_hash == EnrollmentTokenHash(token));
   CHECK(std::holds_alternative<EnrollResult>(f.service.Commit(pending).value()));
   CHECK(f.CompleteRefusal(f.Answer(device, challenge)) == "enrollment_token_invalid");
-  CHECK(std::get<ErrorReply>(f.service.Commit(pending).value()).code == "enrollment_token_invalid");  // raced past the check
+  CHECK(std::get<ErrorReply>(f.service.Commit(pending).value()).code ==
+        "enrollment_token_invalid");  // raced past the check
   CHECK(f.BeginRefusal(message) == "enrollment_token_invalid");
 }
 

@@ -62,7 +62,9 @@ TEST_CASE("a ticket of another verifier is foreign, one with any changed bit is 
     Buffer changed = ticket;
     changed[i] ^= 0x10;
     const TicketOutcome outcome = sealer.Open(changed, kNowMs).outcome;
-    const TicketOutcome expected = i < 4 ? TicketOutcome::kMalformed : i < 12 ? TicketOutcome::kForeign : TicketOutcome::kTampered;
+    const TicketOutcome expected = i < 4    ? TicketOutcome::kMalformed
+                                   : i < 12 ? TicketOutcome::kForeign
+                                            : TicketOutcome::kTampered;
     CHECK_MESSAGE(outcome == expected, "byte " << i);
     CHECK(sealer.Open(Bytes(ticket).first(i), kNowMs).outcome != TicketOutcome::kOpened);
   }

@@ -23,7 +23,8 @@ const test::TempDir& Dir() {
   return dir;
 }
 const test::CertificateFiles& Certificate() {
-  static const test::CertificateFiles files = test::MakeCertificate(Dir(), "server", "DNS:localhost,DNS:verifier.example,IP:127.0.0.1");
+  static const test::CertificateFiles files =
+      test::MakeCertificate(Dir(), "server", "DNS:localhost,DNS:verifier.example,IP:127.0.0.1");
   return files;
 }
 const test::CertificateFiles& Other() {
@@ -46,7 +47,8 @@ HttpsClient ClientOf(const ScriptedServer& server, std::function<void(HttpsOptio
 }
 
 void Echo(Peer& peer) {
-  for (std::string request = peer.ReadRequest(); !request.empty(); request = peer.ReadRequest()) peer.SendReply(request);
+  for (std::string request = peer.ReadRequest(); !request.empty(); request = peer.ReadRequest())
+    peer.SendReply(request);
 }
 void Close(Peer&) {}
 Script Say(std::string text) {
@@ -55,7 +57,9 @@ Script Say(std::string text) {
   };
 }
 
-std::string Text(const Result<HttpReply>& reply) { return reply.ok() ? std::string(AsText(reply->body)) : "error: " + reply.error().ToString(); }
+std::string Text(const Result<HttpReply>& reply) {
+  return reply.ok() ? std::string(AsText(reply->body)) : "error: " + reply.error().ToString();
+}
 Code CodeOf(const Result<HttpReply>& reply) { return reply.ok() ? Code::kInternal : reply.error().code; }
 
 TEST_CASE("a request is written as asked and the reply is read whole") {
@@ -63,9 +67,12 @@ TEST_CASE("a request is written as asked and the reply is read whole") {
   HttpsClient client = ClientOf(server);
   const std::string host = "Host: 127.0.0.1:" + std::to_string(server.port()) + "\r\n";
   CHECK(Text(client.Get("/a?b=c")) == "GET /a?b=c HTTP/1.1\r\n" + host + "\r\n");
-  CHECK(Text(client.Post("/p", "application/cbor", AsBytes("body"))) == "POST /p HTTP/1.1\r\n" + host + "Content-Type: application/cbor\r\nContent-Length: 4\r\n\r\nbody");
-  HttpRequest request{.method = "DELETE", .path = "/d", .content_type = "", .body = {}, .headers = {{"Authorization", "Bearer x"}}};
-  CHECK(Text(client.Call(request)) == "DELETE /d HTTP/1.1\r\n" + host + "Authorization: Bearer x\r\nContent-Length: 0\r\n\r\n");
+  CHECK(Text(client.Post("/p", "application/cbor", AsBytes("body"))) ==
+        "POST /p HTTP/1.1\r\n" + host + "Content-Type: application/cbor\r\nContent-Length: 4\r\n\r\nbody");
+  HttpRequest request{
+      .method = "DELETE", .path = "/d", .content_type = "", .body = {}, .headers = {{"Authorization", "Bearer x"}}};
+  CHECK(Text(client.Call(request)) ==
+        "DELETE /d HTTP/1.1\r\n" + host + "Authorization: Bearer x\r\nContent-Length: 0\r\n\r\n");
   const std::string large(300'000, 'y');
   CHECK(Text(client.Post("/p", "t", AsBytes(large))).ends_with(large));
   CHECK(server.connections() == 1);
@@ -100,7 +107,8 @@ TEST_CASE("the server's certificate must chain to the CA file and carry the name
   CHECK(connect([](HttpsOptions& o) { o.server_name = "verifier.example"; }) == Code::kInternal);
   CHECK(connect([](HttpsOptions& o) { o.server_name = "VERIFIER.example"; }) == Code::kInternal);
   CHECK(connect([](HttpsOptions& o) { o.server_name = "other.example"; }) == Code::kDenied);
-  CHECK(connect([](HttpsOptions& o) { o.server_name = "server"; }) == Code::kDenied);  // the subject's common name counts for nothing
+  CHECK(connect([](HttpsOptions& o) { o.server_name = "server"; }) ==
+        Code::kDenied);  // the subject's common name counts for nothing
   CHECK(connect([](HttpsOptions& o) { o.server_name = "127.0.0.2"; }) == Code::kDenied);
   CHECK(connect([](HttpsOptions& o) { o.ca_file = Other().certificate; }) == Code::kDenied);
 }
@@ -170,7 +178,10 @@ TEST_CASE("options that cannot work are refused before any connection") {
   CHECK(refused([](HttpsOptions& o) { o.ca_file = Certificate().key; }));
   CHECK(refused([](HttpsOptions& o) { o.pinned_spki = Digest{}; }));
   CHECK(refused([](HttpsOptions& o) { o.client_key = Certificate().key; }));
-  CHECK(refused([](HttpsOptions& o) { o.client_certificate = Certificate().certificate; o.client_key = Other().key; }));
+  CHECK(refused([](HttpsOptions& o) {
+    o.client_certificate = Certificate().certificate;
+    o.client_key = Other().key;
+  }));
 }
 
 TEST_CASE("a bound post goes over the connection whose binding was read, or not at all") {
@@ -260,7 +271,10 @@ TEST_CASE("bytes that nobody asked for end a kept connection before they can ans
 
 TEST_CASE("replies over their limits, cut or not HTTP are errors, and the next call starts afresh") {
   const std::string head = "HTTP/1.1 200 OK\r\n";
-  const struct { std::string text; Code code; } cases[] = {
+  const struct {
+    std::string text;
+    Code code;
+  } cases[] = {
       {head + "Content-Length: 1001\r\n\r\n" + std::string(1001, 'x'), Code::kLimit},
       {head + "Content-Length: 99999999999999999999\r\n\r\n", Code::kMalformed},
       {head + "Transfer-Encoding: chunked\r\n\r\n3e9\r\n" + std::string(1001, 'x') + "\r\n0\r\n\r\n", Code::kLimit},
@@ -352,7 +366,8 @@ TEST_CASE("an early refusal is read although the body was not taken, and the con
 
 TEST_CASE("the time to wait that a busy server names is handed on") {
   const auto busy = Say("HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n");
-  const auto dated = Say("HTTP/1.1 503 Busy\r\nRetry-After: Fri, 31 Dec 1999 23:59:59 GMT\r\nContent-Length: 0\r\n\r\n");
+  const auto dated =
+      Say("HTTP/1.1 503 Busy\r\nRetry-After: Fri, 31 Dec 1999 23:59:59 GMT\r\nContent-Length: 0\r\n\r\n");
   ScriptedServer server({.certificate = &Certificate()}, {busy, dated});
   HttpsClient client = ClientOf(server);
   CHECK(client.Get("/").value().retry_after_s == 7);
@@ -378,7 +393,8 @@ TEST_CASE("nobody listening, and a name that does not resolve") {
 TEST_CASE("the local client speaks over a socket file, keeps the connection and renews a closed one") {
   const std::string path = Dir() / "op.sock";
   const auto once = [](Peer& peer) { peer.SendReply(peer.ReadRequest()); };
-  ScriptedServer server({.certificate = nullptr, .client_ca = "", .highest_version = 0, .unix_path = path}, {once, Echo});
+  ScriptedServer server({.certificate = nullptr, .client_ca = "", .highest_version = 0, .unix_path = path},
+                        {once, Echo});
   UnixHttpClient client({path});
   CHECK(Text(client.Get("/a")) == "GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
   ::usleep(50'000);

@@ -12,7 +12,8 @@ namespace assay::net {
 
 std::string Peer::ReadSome() {
   std::array<char, 16384> chunk{};
-  const ssize_t count = ssl_ != nullptr ? SSL_read(ssl_, chunk.data(), static_cast<int>(chunk.size())) : ::recv(fd_.get(), chunk.data(), chunk.size(), 0);
+  const ssize_t count = ssl_ != nullptr ? SSL_read(ssl_, chunk.data(), static_cast<int>(chunk.size()))
+                                        : ::recv(fd_.get(), chunk.data(), chunk.size(), 0);
   return count <= 0 ? std::string() : std::string(chunk.data(), static_cast<std::size_t>(count));
 }
 
@@ -41,7 +42,8 @@ void Peer::Send(std::string_view text) {
 }
 
 void Peer::SendReply(std::string_view body, std::string_view more_headers) {
-  Send("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n" + std::string(more_headers) + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body));
+  Send("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n" + std::string(more_headers) +
+       "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body));
 }
 
 void Peer::Reset() {
@@ -55,15 +57,19 @@ bool Peer::HadClientCertificate() const { return SSL_get0_peer_certificate(ssl_)
 Digest Peer::Binding() const {
   Digest out{};
   const std::string_view label = "EXPORTER-Channel-Binding";
-  if (SSL_export_keying_material(ssl_, out.data(), out.size(), label.data(), label.size(), nullptr, 0, 0) != 1) std::abort();
+  if (SSL_export_keying_material(ssl_, out.data(), out.size(), label.data(), label.size(), nullptr, 0, 0) != 1)
+    std::abort();
   return out;
 }
 
-ScriptedServer::ScriptedServer(Options options, std::vector<Script> scripts) : options_(std::move(options)), scripts_(std::move(scripts)) {
+ScriptedServer::ScriptedServer(Options options, std::vector<Script> scripts)
+    : options_(std::move(options)), scripts_(std::move(scripts)) {
   if (options_.certificate != nullptr) {
     context_.reset(SSL_CTX_new(TLS_server_method()));
-    if (SSL_CTX_use_certificate_chain_file(context_.get(), options_.certificate->certificate.c_str()) != 1) std::abort();
-    if (SSL_CTX_use_PrivateKey_file(context_.get(), options_.certificate->key.c_str(), SSL_FILETYPE_PEM) != 1) std::abort();
+    if (SSL_CTX_use_certificate_chain_file(context_.get(), options_.certificate->certificate.c_str()) != 1)
+      std::abort();
+    if (SSL_CTX_use_PrivateKey_file(context_.get(), options_.certificate->key.c_str(), SSL_FILETYPE_PEM) != 1)
+      std::abort();
     if (options_.highest_version != 0) SSL_CTX_set_max_proto_version(context_.get(), options_.highest_version);
     if (!options_.client_ca.empty()) {
       if (SSL_CTX_load_verify_file(context_.get(), options_.client_ca.c_str()) != 1) std::abort();

@@ -25,7 +25,7 @@ class Peer {
   std::string ReadRequest();
   void Send(std::string_view text);
   void SendReply(std::string_view body, std::string_view more_headers = "");
-  void Reset();                      // closes so that the client sees a reset
+  void Reset();  // closes so that the client sees a reset
   bool HadClientCertificate() const;
   Digest Binding() const;
   SSL* ssl() const { return ssl_; }

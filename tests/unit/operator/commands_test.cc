@@ -45,7 +45,9 @@ class RoutesClient final : public OperatorClient {
  private:
   server::OperatorRoutes routes_{{.store = store,
                                   .audit = audit,
-                                  .prepare_policy = []() -> Result<server::PreparedPolicy> { return server::PreparedPolicy{"sha256:aa", "sha256:bb", [] {}}; },
+                                  .prepare_policy = []() -> Result<server::PreparedPolicy> {
+                                    return server::PreparedPolicy{"sha256:aa", "sha256:bb", [] {}};
+                                  },
                                   .accept_reset = nullptr,
                                   .host_changed = nullptr,
                                   .host_forgotten = nullptr,
@@ -97,7 +99,8 @@ TEST_CASE("labels and reasons cannot move the cursor of a terminal") {
     CHECK(text.find("\xc2\x9b") == std::string::npos);
     CHECK(text.find("\xe2\x80\xae") == std::string::npos);
   }
-  CHECK(Clean("a\x1b\x7f\xc2\x9b\xe2\x80\xae\xe2\x81\xa6z\xc3\xa4\xf0\x9f\x8e\xae\xff\xc3") == "a?????z\xc3\xa4\xf0\x9f\x8e\xae??");
+  CHECK(Clean("a\x1b\x7f\xc2\x9b\xe2\x80\xae\xe2\x81\xa6z\xc3\xa4\xf0\x9f\x8e\xae\xff\xc3") ==
+        "a?????z\xc3\xa4\xf0\x9f\x8e\xae??");
 }
 
 TEST_CASE("explain shows reasons and fixes as lines") {
@@ -112,7 +115,8 @@ TEST_CASE("explain shows reasons and fixes as lines") {
   verdict.reasons_json = R"([{"code":"pcr_mismatch","tier":"contraindicated","detail":"PCR 4 is x.","fix":"Boot y."}])";
   client.store.verdicts = {verdict};
   const Outcome<Shown> shown = HostsExplain(client, ToHex(row.host_id).substr(0, 8), 10);
-  CHECK(Good(shown).text.find("  pcr_mismatch [contraindicated]: PCR 4 is x.\n    fix: Boot y.\n") != std::string::npos);
+  CHECK(Good(shown).text.find("  pcr_mismatch [contraindicated]: PCR 4 is x.\n    fix: Boot y.\n") !=
+        std::string::npos);
   CHECK(Good(shown).json["verdicts"].size() == 1);
 }
 
@@ -140,7 +144,8 @@ TEST_CASE("changes reach the verifier with their reason, and its refusals come b
 
 TEST_CASE("a host that cannot be one never becomes a path") {
   RoutesClient client;
-  for (const char* host : {"", "1234", "../policy/reload", "1234567g", "12345678/forget", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0"}) {
+  for (const char* host : {"", "1234", "../policy/reload", "1234567g", "12345678/forget",
+                           "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0"}) {
     CHECK(Bad(HostsShow(client, host)).exit == Exit::kUsage);
     CHECK(Bad(HostsForget(client, host, "r")).exit == Exit::kUsage);
     CHECK(Bad(HostsReplace(client, "12345678", host, "r")).exit == Exit::kUsage);
@@ -167,7 +172,8 @@ TEST_CASE("durations are read whole") {
   CHECK(SecondsFromText("90s").value() == 90);
   CHECK(SecondsFromText("24h").value() == 86400);
   CHECK(SecondsFromText("7d").value() == 7 * 86400);
-  for (const char* text : {"", "h", "0h", "-1h", "1", "1w", "1h ", "99999999999h", "1.5h"}) CHECK_FALSE(SecondsFromText(text).ok());
+  for (const char* text : {"", "h", "0h", "-1h", "1", "1w", "1h ", "99999999999h", "1.5h"})
+    CHECK_FALSE(SecondsFromText(text).ok());
 }
 
 TEST_CASE("a policy file is checked by the verifier's own parser") {
@@ -187,7 +193,9 @@ TEST_CASE("tail and export show verified records as they are, by range, and noth
   audit::LogOptions options;
   options.directory = trail;
   auto log = audit::FileAuditLog::Open(std::move(options), audit::AuditKeys::Create(key).value()).value();
-  for (int i = 3; i < 9; ++i) REQUIRE(*log->AppendAndWait("{\"type\":\"test\",\"n\":" + std::to_string(i) + "}") == static_cast<std::uint64_t>(i));
+  for (int i = 3; i < 9; ++i)
+    REQUIRE(*log->AppendAndWait("{\"type\":\"test\",\"n\":" + std::to_string(i) + "}") ==
+            static_cast<std::uint64_t>(i));
   std::string out;
   const Sink sink = [&out](std::string_view line) { return out += line, true; };
   // Beside the running log.

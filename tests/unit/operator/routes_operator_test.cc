@@ -35,10 +35,16 @@ struct Fixture {
   OperatorRoutes routes{{.store = store,
                          .audit = audit,
                          .prepare_policy = [this] { return policy; },
-                         .accept_reset = [this](const Digest& id) -> Status { resets.push_back(id); return Ok(); },
+                         .accept_reset = [this](const Digest& id) -> Status {
+                           resets.push_back(id);
+                           return Ok();
+                         },
                          .host_changed = [this](const Digest& id) { changed.push_back(id); },
                          .host_forgotten = [this](const Digest& id) { forgotten.push_back(id); },
-                         .status = [] { return std::vector<std::pair<std::string, std::string>>{{"policy", "sha256:aa"}}; },
+                         .status =
+                             [] {
+                               return std::vector<std::pair<std::string, std::string>>{{"policy", "sha256:aa"}};
+                             },
                          .operator_gid = 777,
                          .now_ms = [] { return kNowMs; },
                          .run = nullptr}};
@@ -125,11 +131,13 @@ TEST_CASE("explain shows the newest verdicts with reasons, and says first what t
   f.store.verdicts[0].reasons_json = "not json";
   CHECK(Parse(f.Call("GET", "/v1/operator/hosts/10000000/explain"))["verdicts"][0]["reasons"].empty());
   CHECK(f.Call("GET", "/v1/operator/hosts/10000000/explain?limit=0").status == 400);
-  CHECK(Parse(f.Call("GET", "/v1/operator/hosts/f0000000/explain"))["summary"].get<std::string>().find("never attested") != std::string::npos);
+  CHECK(Parse(f.Call("GET", "/v1/operator/hosts/f0000000/explain"))["summary"].get<std::string>().find(
+            "never attested") != std::string::npos);
 }
 
 TEST_CASE("a change without a reason changes and records nothing") {
-  for (const char* body : {"", "{}", "[]", R"({"reason":""})", R"({"reason":"   "})", R"({"reason":7})", "{\"reason\":\"a\\u0007b\"}"}) {
+  for (const char* body :
+       {"", "{}", "[]", R"({"reason":""})", R"({"reason":"   "})", R"({"reason":7})", "{\"reason\":\"a\\u0007b\"}"}) {
     Fixture f;
     CHECK(f.Call("POST", "/v1/operator/hosts/10000000/forget", body).status == 400);
     CHECK(f.Call("POST", "/v1/operator/hosts/10000000/accept-reset", body).status == 400);
@@ -139,7 +147,8 @@ TEST_CASE("a change without a reason changes and records nothing") {
     CHECK_FALSE(f.applied);
   }
   Fixture f;
-  CHECK(f.Call("POST", "/v1/operator/hosts/10000000/forget", "{\"reason\":\"" + std::string(513, 'r') + "\"}").status == 400);
+  CHECK(f.Call("POST", "/v1/operator/hosts/10000000/forget", "{\"reason\":\"" + std::string(513, 'r') + "\"}").status ==
+        400);
   CHECK(f.store.writes == 0);
 }
 
@@ -165,17 +174,22 @@ TEST_CASE("forget, accept-reset and replace are recorded before and after, with 
   CHECK(f.store.hosts[Host(0xF0)].reset_accepted);
   CHECK(f.resets == std::vector{Host(0xF0)});
   const std::string id1 = ToHex(Host(0x20, 1)), id2 = ToHex(Host(0x20, 2));
-  CHECK(f.Call("POST", "/v1/operator/hosts/" + id1 + "/replace", R"({"reason":"board","new":")" + id2 + "\"}").status == 200);
+  CHECK(f.Call("POST", "/v1/operator/hosts/" + id1 + "/replace", R"({"reason":"board","new":")" + id2 + "\"}").status ==
+        200);
   CHECK(f.store.hosts[Host(0x20, 1)].state == "replaced");
-  CHECK(f.Call("POST", "/v1/operator/hosts/" + id1 + "/replace", R"({"reason":"board","new":")" + id1 + "\"}").status == 409);
+  CHECK(f.Call("POST", "/v1/operator/hosts/" + id1 + "/replace", R"({"reason":"board","new":")" + id1 + "\"}").status ==
+        409);
   CHECK(f.Call("POST", "/v1/operator/hosts/" + id1 + "/replace", kReason).status == 400);
 }
 
 TEST_CASE("with a stopped trail nothing is read, changed or told") {
   Fixture f;
   f.audit.stopped = MakeError(Code::kUnavailable, "disk full");
-  for (const char* path : {"/v1/operator/hosts", "/v1/operator/hosts/10000000", "/v1/operator/hosts/10000000/explain"}) CHECK(f.Call("GET", path).status == 503);
-  for (const char* path : {"/v1/operator/hosts/10000000/forget", "/v1/operator/hosts/10000000/accept-reset", "/v1/operator/policy/reload"}) CHECK(f.Call("POST", path, kReason).status == 503);
+  for (const char* path : {"/v1/operator/hosts", "/v1/operator/hosts/10000000", "/v1/operator/hosts/10000000/explain"})
+    CHECK(f.Call("GET", path).status == 503);
+  for (const char* path :
+       {"/v1/operator/hosts/10000000/forget", "/v1/operator/hosts/10000000/accept-reset", "/v1/operator/policy/reload"})
+    CHECK(f.Call("POST", path, kReason).status == 503);
   CHECK(f.Call("POST", "/v1/operator/enrollment-tokens", R"({"reason":"r","ttl_s":3600})").status == 503);
   CHECK(f.store.reads == 0);
   CHECK(f.store.writes == 0);
@@ -218,29 +232,36 @@ TEST_CASE("a policy comes into force after its record, and a bad file keeps the 
 
 TEST_CASE("an enrollment token is shown once and kept as a hash, in the store and in the trail") {
   Fixture f;
-  const Response response = f.Call("POST", "/v1/operator/enrollment-tokens", R"({"reason":"new machine","ttl_s":3600})");
+  const Response response =
+      f.Call("POST", "/v1/operator/enrollment-tokens", R"({"reason":"new machine","ttl_s":3600})");
   REQUIRE(response.status == 200);
   const std::string token = Parse(response)["token"];
   CHECK(Parse(response)["expires_at"] == kNowMs / 1000 + 3600);
   REQUIRE(f.store.tokens.size() == 1);
   CHECK(f.store.tokens.begin()->first == enrollment::EnrollmentTokenHash(token));
   for (const std::string& record : f.audit.records) CHECK(record.find(token) == std::string::npos);
-  for (const char* body : {R"({"reason":"r"})", R"({"reason":"r","ttl_s":59})", R"({"reason":"r","ttl_s":-1})", R"({"reason":"r","ttl_s":2592001})", R"({"reason":"r","ttl_s":"1h"})"}) {
+  for (const char* body : {R"({"reason":"r"})", R"({"reason":"r","ttl_s":59})", R"({"reason":"r","ttl_s":-1})",
+                           R"({"reason":"r","ttl_s":2592001})", R"({"reason":"r","ttl_s":"1h"})"}) {
     CHECK(f.Call("POST", "/v1/operator/enrollment-tokens", body).status == 400);
   }
 }
 
 TEST_CASE("a revocation is recorded and stored, and what is no id is refused") {
   Fixture f;
-  const Response response = f.Call("POST", "/v1/operator/revocations", R"({"reason":"ban","kind":"device","value":"abcd_-12","ttl_s":60})");
+  const Response response =
+      f.Call("POST", "/v1/operator/revocations", R"({"reason":"ban","kind":"device","value":"abcd_-12","ttl_s":60})");
   REQUIRE(response.status == 200);
   REQUIRE(f.store.revocations.size() == 1);
   CHECK(f.store.revocations[0].kind == "device");
   CHECK(f.store.revocations[0].value == "abcd_-12");
   CHECK(f.store.revocations[0].until == static_cast<std::int64_t>(kNowMs / 1000 + 60));
   CHECK(f.audit.records.back().find("abcd_-12") != std::string::npos);
-  for (const char* body : {R"({"kind":"device","value":"abcd","ttl_s":60})", R"({"reason":"r","kind":"host","value":"abcd","ttl_s":60})", R"({"reason":"r","kind":"token","value":"a b","ttl_s":60})",
-                           R"({"reason":"r","kind":"token","value":"","ttl_s":60})", R"({"reason":"r","kind":"token","value":"abcd","ttl_s":0})", R"({"reason":"r","kind":"token","value":"abcd"})"}) {
+  for (const char* body :
+       {R"({"kind":"device","value":"abcd","ttl_s":60})", R"({"reason":"r","kind":"host","value":"abcd","ttl_s":60})",
+        R"({"reason":"r","kind":"token","value":"a b","ttl_s":60})",
+        R"({"reason":"r","kind":"token","value":"","ttl_s":60})",
+        R"({"reason":"r","kind":"token","value":"abcd","ttl_s":0})",
+        R"({"reason":"r","kind":"token","value":"abcd"})"}) {
     CHECK(f.Call("POST", "/v1/operator/revocations", body).status == 400);
   }
   CHECK(f.store.revocations.size() == 1);
@@ -263,7 +284,8 @@ TEST_CASE("only the operator socket and its permitted users are served") {
   request.peer_gids = {12345, 777};
   CHECK(f.routes.Handle(request).status == 200);
   CHECK(Json::parse(f.audit.records[0])["operator"] == "uid:12345");
-  for (const char* path : {"/v1/operator/", "/v1/operator/nothing", "/v1/operator/hosts/10000000/nothing", "/other", "/v1/operator/hosts/a/b/c/d"}) {
+  for (const char* path : {"/v1/operator/", "/v1/operator/nothing", "/v1/operator/hosts/10000000/nothing", "/other",
+                           "/v1/operator/hosts/a/b/c/d"}) {
     CHECK(f.Call("GET", path).status == 404);
     CHECK(f.Call("DELETE", path).status == 404);
   }

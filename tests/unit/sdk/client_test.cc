@@ -35,8 +35,10 @@ struct Running {
   std::thread thread;
   Running() {
     Fd listener = tools::ListenUnix(path).value();
-    auto copy = tools::SoftAttester::Make({PrivateKey::FromPem(AsText(scene.attester.keys().signer.Pem().view())).value(),
-                                           PrivateKey::FromPem(AsText(scene.attester.keys().aik.Pem().view())).value()}).value();
+    auto copy =
+        tools::SoftAttester::Make({PrivateKey::FromPem(AsText(scene.attester.keys().signer.Pem().view())).value(),
+                                   PrivateKey::FromPem(AsText(scene.attester.keys().aik.Pem().view())).value()})
+            .value();
     thread = std::thread([this, listener = std::move(listener), attester = std::move(copy)]() mutable {
       const tools::FakeAgent agent(std::move(attester), {.issuer = "https://verifier.example"});
       if (!agent.Serve(listener, stop).ok()) std::abort();
@@ -49,12 +51,16 @@ struct Running {
 };
 
 std::int64_t NowMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 assay_result_request RequestOf(const Scene& scene) {
-  return {.struct_size = sizeof(assay_result_request), .audience = "title.example", .match = "match-1",
-          .server_nonce = scene.request.server_nonce.data(), .session_key_hash = scene.request.session_key_hash.data()};
+  return {.struct_size = sizeof(assay_result_request),
+          .audience = "title.example",
+          .match = "match-1",
+          .server_nonce = scene.request.server_nonce.data(),
+          .session_key_hash = scene.request.session_key_hash.data()};
 }
 
 // A peer that answers one connection as it is told.
@@ -103,8 +109,12 @@ TEST_CASE("tokens that the client brings are those that the server accepts") {
   assay_attester* handle = nullptr;
   REQUIRE(assay_result_prepare_host_tokens(&scene.result, &handle) == ASSAY_OK);
   const Attester attester(handle);
-  const assay_host_request host{.struct_size = sizeof(host), .audience = "title.example", .server_nonce = scene.host_request.server_nonce.data(),
-                                .session_key_hash = scene.request.session_key_hash.data(), .heartbeat = 0, .sequence = 0};
+  const assay_host_request host{.struct_size = sizeof(host),
+                                .audience = "title.example",
+                                .server_nonce = scene.host_request.server_nonce.data(),
+                                .session_key_hash = scene.request.session_key_hash.data(),
+                                .heartbeat = 0,
+                                .sequence = 0};
   std::array<std::uint8_t, ASSAY_MAX_TOKEN> bytes;
   size = bytes.size();
   scene.host_options.nonce_issued_at_ms = NowMs();
@@ -144,7 +154,8 @@ TEST_CASE("one client serves many threads at once") {
         const assay_result_request request = RequestOf(running.scene);
         std::array<char, ASSAY_MAX_TOKEN + 1> token;
         std::size_t size = token.size();
-        if (assay_client_result_token(client.get(), &request, token.data(), &size, kDeadlineMs, nullptr) != ASSAY_OK) ++faults;
+        if (assay_client_result_token(client.get(), &request, token.data(), &size, kDeadlineMs, nullptr) != ASSAY_OK)
+          ++faults;
       }
     });
   }
@@ -166,32 +177,79 @@ TEST_CASE("nobody, a stranger, silence and a slow peer have their own codes") {
   };
   const local::Reply good{.ok = true, .payload = ToBuffer(AsBytes("{}")), .error = {}};
   const Buffer frame = Frame(local::EncodeReply(good));
-  CHECK(ask([&](int fd) { ReadRequest(fd); Send(fd, frame); }, kDeadlineMs) == ASSAY_OK);
-  CHECK(ask([&](int fd) { ReadRequest(fd); for (const std::uint8_t byte : frame) Send(fd, Bytes(&byte, 1)); }, kDeadlineMs) == ASSAY_OK);
+  CHECK(ask(
+            [&](int fd) {
+              ReadRequest(fd);
+              Send(fd, frame);
+            },
+            kDeadlineMs) == ASSAY_OK);
+  CHECK(ask(
+            [&](int fd) {
+              ReadRequest(fd);
+              for (const std::uint8_t byte : frame) Send(fd, Bytes(&byte, 1));
+            },
+            kDeadlineMs) == ASSAY_OK);
   for (std::size_t cut = 0; cut < frame.size(); ++cut) {
-    CHECK(ask([&](int fd) { ReadRequest(fd); Send(fd, Bytes(frame).first(cut)); }, kDeadlineMs) == ASSAY_E_PROTOCOL);
+    CHECK(ask(
+              [&](int fd) {
+                ReadRequest(fd);
+                Send(fd, Bytes(frame).first(cut));
+              },
+              kDeadlineMs) == ASSAY_E_PROTOCOL);
   }
-  CHECK(ask([&](int fd) { ReadRequest(fd); Send(fd, Frame(AsBytes("no CBOR"))); }, kDeadlineMs) == ASSAY_E_PROTOCOL);
-  CHECK(ask([&](int fd) { ReadRequest(fd); Send(fd, Frame({})); }, kDeadlineMs) == ASSAY_E_PROTOCOL);
-  CHECK(ask([&](int fd) { ReadRequest(fd); Send(fd, Buffer(4, 0xFF)); }, kDeadlineMs) == ASSAY_E_PROTOCOL);
+  CHECK(ask(
+            [&](int fd) {
+              ReadRequest(fd);
+              Send(fd, Frame(AsBytes("no CBOR")));
+            },
+            kDeadlineMs) == ASSAY_E_PROTOCOL);
+  CHECK(ask(
+            [&](int fd) {
+              ReadRequest(fd);
+              Send(fd, Frame({}));
+            },
+            kDeadlineMs) == ASSAY_E_PROTOCOL);
+  CHECK(ask(
+            [&](int fd) {
+              ReadRequest(fd);
+              Send(fd, Buffer(4, 0xFF));
+            },
+            kDeadlineMs) == ASSAY_E_PROTOCOL);
   const local::Reply zero{.ok = true, .payload = {0x41, 0x00, 0x42}, .error = {}};
-  CHECK(ask([&](int fd) { ReadRequest(fd); Send(fd, Frame(local::EncodeReply(zero))); }, kDeadlineMs) == ASSAY_E_PROTOCOL);
+  CHECK(ask(
+            [&](int fd) {
+              ReadRequest(fd);
+              Send(fd, Frame(local::EncodeReply(zero)));
+            },
+            kDeadlineMs) == ASSAY_E_PROTOCOL);
   const auto begin = std::chrono::steady_clock::now();
-  CHECK(ask([&](int fd) { ReadRequest(fd); ReadRequest(fd); }, 150) == ASSAY_E_TIMEOUT);  // the second read ends when the client leaves
+  CHECK(ask(
+            [&](int fd) {
+              ReadRequest(fd);
+              ReadRequest(fd);
+            },
+            150) == ASSAY_E_TIMEOUT);  // the second read ends when the client leaves
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(4));
   // a byte now and then does not stretch the deadline
-  CHECK(ask([&](int fd) {
-          ReadRequest(fd);
-          for (int i = 0; i < 4; ++i) {
-            (void)::send(fd, frame.data() + i, 1, MSG_NOSIGNAL);
-            std::this_thread::sleep_for(std::chrono::milliseconds(80));
-          }
-        }, 150) == ASSAY_E_TIMEOUT);
+  CHECK(ask(
+            [&](int fd) {
+              ReadRequest(fd);
+              for (int i = 0; i < 4; ++i) {
+                (void)::send(fd, frame.data() + i, 1, MSG_NOSIGNAL);
+                std::this_thread::sleep_for(std::chrono::milliseconds(80));
+              }
+            },
+            150) == ASSAY_E_TIMEOUT);
 }
 
 TEST_CASE("the agent's refusal reaches the game in words") {
-  const local::Reply refusal{.ok = false, .payload = {}, .error = {"audience_not_authorised", "No title lists this caller.", "Ask the studio."}};
-  Peer peer([&](int fd) { ReadRequest(fd); Send(fd, Frame(local::EncodeReply(refusal))); });
+  const local::Reply refusal{.ok = false,
+                             .payload = {},
+                             .error = {"audience_not_authorised", "No title lists this caller.", "Ask the studio."}};
+  Peer peer([&](int fd) {
+    ReadRequest(fd);
+    Send(fd, Frame(local::EncodeReply(refusal)));
+  });
   const Client client = Open(peer.path);
   const Scene scene;
   const assay_result_request request = RequestOf(scene);

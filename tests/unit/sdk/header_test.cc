@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public headers as C++, each on its own first.
-#include <assay/server.h>
-
 #include <assay/client.h>
-
+#include <assay/server.h>
 #include <doctest/doctest.h>
 
 #include <type_traits>

@@ -19,7 +19,7 @@ struct Forge {
   HostToken token;
   tools::SoftQuote quote;
   Buffer attest, signature;
-  bool rebind = true;                               // extraData follows the body
+  bool rebind = true;  // extraData follows the body
   std::function<void(Forge&)> before, after_quote, after_signature;
 
   explicit Forge(const Scene& scene) {
@@ -90,7 +90,9 @@ TEST_CASE("the scheme is the record's: an RSA key signs with that one only") {
     const Attester attester(handle);
     for (const auto used : {SignatureScheme::kRsaSsaSha256, SignatureScheme::kRsaPssSha256}) {
       Forge forge(scene);
-      forge.after_signature = [&](Forge& f) { f.signature = tools::SignSoftQuote(scene.attester.keys().aik, used, f.attest).value(); };
+      forge.after_signature = [&](Forge& f) {
+        f.signature = tools::SignSoftQuote(scene.attester.keys().aik, used, f.attest).value();
+      };
       CHECK(Verify(scene, attester.get(), forge.Make(scene)) == (used == recorded ? ASSAY_OK : ASSAY_E_SIGNATURE));
     }
   }
@@ -99,7 +101,11 @@ TEST_CASE("the scheme is the record's: an RSA key signs with that one only") {
 TEST_CASE("each field that is not what the server and the result say has its own code") {
   Scene scene;
   const Attester attester = scene.Prepare();
-  const auto before = [&](auto change) { Forge forge(scene); forge.before = change; return Verify(scene, attester.get(), forge.Make(scene)); };
+  const auto before = [&](auto change) {
+    Forge forge(scene);
+    forge.before = change;
+    return Verify(scene, attester.get(), forge.Make(scene));
+  };
   CHECK(before([](Forge&) {}) == ASSAY_OK);
   CHECK(before([](Forge& f) { f.token.tag = QuoteTag::kHeartbeat; }) == ASSAY_E_TAG);
   CHECK(before([](Forge& f) { f.token.server_nonce[0] ^= 1; }) == ASSAY_E_NONCE);
@@ -110,7 +116,8 @@ TEST_CASE("each field that is not what the server and the result say has its own
   CHECK(before([](Forge& f) { f.token.policy[0] ^= 1; }) == ASSAY_E_GATE_POLICY);
   CHECK(before([](Forge& f) { f.token.policy_version = 1; }) == ASSAY_E_GATE_POLICY);
   CHECK(before([](Forge& f) { f.quote.magic = 0; }) == ASSAY_E_MAGIC);
-  CHECK(before([](Forge& f) { f.quote.type = static_cast<std::uint16_t>(tpm::AttestType::kCertify); }) == ASSAY_E_ATTEST_TYPE);
+  CHECK(before([](Forge& f) { f.quote.type = static_cast<std::uint16_t>(tpm::AttestType::kCertify); }) ==
+        ASSAY_E_ATTEST_TYPE);
   CHECK(before([](Forge& f) { f.quote.clock.reset_count = 2; }) == ASSAY_E_RESET_COUNT);
   CHECK(before([](Forge& f) { f.quote.clock.reset_count = 0; }) == ASSAY_E_RESET_COUNT);
   CHECK(before([](Forge& f) { f.quote.clock.clock = kNow - 1; }) == ASSAY_E_CLOCK);
@@ -139,25 +146,43 @@ TEST_CASE("each field that is not what the server and the result say has its own
 TEST_CASE("what was changed after the quote or after the signature is refused") {
   Scene scene;
   const Attester attester = scene.Prepare();
-  const auto after_quote = [&](auto change) { Forge forge(scene); forge.after_quote = change; return Verify(scene, attester.get(), forge.Make(scene)); };
+  const auto after_quote = [&](auto change) {
+    Forge forge(scene);
+    forge.after_quote = change;
+    return Verify(scene, attester.get(), forge.Make(scene));
+  };
   CHECK(after_quote([](Forge& f) { f.quote.extra_data[0] ^= 1; }) == ASSAY_E_BINDING);
   CHECK(after_quote([](Forge& f) { f.quote.extra_data.pop_back(); }) == ASSAY_E_BINDING);
-  CHECK(after_quote([](Forge& f) { f.Append(EncodeRuntimeEntry({.kind = EntryKind::kBatch, .digests = {Digest{}}})); }) == ASSAY_E_BINDING);
+  CHECK(after_quote([](Forge& f) {
+          f.Append(EncodeRuntimeEntry({.kind = EntryKind::kBatch, .digests = {Digest{}}}));
+        }) == ASSAY_E_BINDING);
   CHECK(after_quote([](Forge& f) { f.values[3] ^= 1; }) == ASSAY_E_PCR_DIGEST);
-  const auto after_signature = [&](auto change) { Forge forge(scene); forge.after_signature = change; return Verify(scene, attester.get(), forge.Make(scene)); };
+  const auto after_signature = [&](auto change) {
+    Forge forge(scene);
+    forge.after_signature = change;
+    return Verify(scene, attester.get(), forge.Make(scene));
+  };
   for (std::size_t bit = 0; bit < 8 * 60; ++bit) {
-    const assay_code code = after_signature([bit](Forge& f) { f.signature[bit / 8] ^= static_cast<std::uint8_t>(1U << bit % 8); });
+    const assay_code code =
+        after_signature([bit](Forge& f) { f.signature[bit / 8] ^= static_cast<std::uint8_t>(1U << bit % 8); });
     CHECK(code == ASSAY_E_SIGNATURE);
   }
   CHECK(after_signature([](Forge& f) { f.attest.back() ^= 1; }) == ASSAY_E_SIGNATURE);
   CHECK(after_signature([](Forge& f) { f.attest.pop_back(); }) == ASSAY_E_MALFORMED);
   CHECK(after_signature([](Forge& f) { f.attest.push_back(0); }) == ASSAY_E_MALFORMED);
-  CHECK(after_signature([](Forge& f) { f.quote.type = 0x8017; f.attest = tools::EncodeSoftQuote(f.quote); }) != ASSAY_OK);
+  CHECK(after_signature([](Forge& f) {
+          f.quote.type = 0x8017;
+          f.attest = tools::EncodeSoftQuote(f.quote);
+        }) != ASSAY_OK);
   // the same quote signed by another key, or with another scheme's name
   const PrivateKey other = PrivateKey::Generate(KeyType::kP256).value();
-  CHECK(after_signature([&](Forge& f) { f.signature = tools::SignSoftQuote(other, SignatureScheme::kEcdsaP256Sha256, f.attest).value(); }) == ASSAY_E_SIGNATURE);
+  CHECK(after_signature([&](Forge& f) {
+          f.signature = tools::SignSoftQuote(other, SignatureScheme::kEcdsaP256Sha256, f.attest).value();
+        }) == ASSAY_E_SIGNATURE);
   const PrivateKey rsa = PrivateKey::Generate(KeyType::kRsa2048).value();
-  CHECK(after_signature([&](Forge& f) { f.signature = tools::SignSoftQuote(rsa, SignatureScheme::kRsaSsaSha256, f.attest).value(); }) == ASSAY_E_SIGNATURE);
+  CHECK(after_signature([&](Forge& f) {
+          f.signature = tools::SignSoftQuote(rsa, SignatureScheme::kRsaSsaSha256, f.attest).value();
+        }) == ASSAY_E_SIGNATURE);
 }
 
 TEST_CASE("a token is stale by the server's own clock and never before its nonce") {
@@ -196,22 +221,54 @@ TEST_CASE("PCR 14 moves only by entries that the token carries and the result al
   assay_attester* handle = nullptr;
   REQUIRE(assay_result_prepare_host_tokens(&scene.result, &handle) == ASSAY_OK);
   const Attester attester(handle);
-  const Buffer batch = EncodeRuntimeEntry({.index = 4, .kind = EntryKind::kBatch, .digests = {Sha256(AsBytes("a")), Sha256(AsBytes("b"))}});
+  const Buffer batch = EncodeRuntimeEntry(
+      {.index = 4, .kind = EntryKind::kBatch, .digests = {Sha256(AsBytes("a")), Sha256(AsBytes("b"))}});
   const Buffer release = EncodeRuntimeEntry({.index = 5, .kind = EntryKind::kRelease, .digests = {}});
-  const auto with = [&](auto change, assay_host_result* out = nullptr) { Forge forge(scene); forge.before = change; return Verify(scene, attester.get(), forge.Make(scene), out); };
+  const auto with = [&](auto change, assay_host_result* out = nullptr) {
+    Forge forge(scene);
+    forge.before = change;
+    return Verify(scene, attester.get(), forge.Make(scene), out);
+  };
   assay_host_result result;
-  CHECK(with([&](Forge& f) { f.Append(batch); f.Extend(batch); }, &result) == ASSAY_OK);
+  CHECK(with(
+            [&](Forge& f) {
+              f.Append(batch);
+              f.Extend(batch);
+            },
+            &result) == ASSAY_OK);
   CHECK(result.entry_count == 1);
   CHECK(result.entry_kinds == 1U << static_cast<unsigned>(EntryKind::kBatch));
-  CHECK(with([&](Forge& f) { for (int i = 0; i < 3; ++i) { f.Append(batch); f.Extend(batch); } }) == ASSAY_OK);
+  CHECK(with([&](Forge& f) {
+          for (int i = 0; i < 3; ++i) {
+            f.Append(batch);
+            f.Extend(batch);
+          }
+        }) == ASSAY_OK);
   CHECK(with([&](Forge& f) { f.Append(batch); }) == ASSAY_E_PCR14);
   CHECK(with([&](Forge& f) { f.Extend(batch); }) == ASSAY_E_PCR14);
-  CHECK(with([&](Forge& f) { f.Append(batch); f.Append(batch); f.Extend(batch); }) == ASSAY_E_PCR14);
-  CHECK(with([&](Forge& f) { f.Append(release); f.Extend(release); }) == ASSAY_E_ENTRY_KIND);
-  CHECK(with([&](Forge& f) { f.Append(batch); f.Extend(batch); f.Append(release); f.Extend(release); }, &result) == ASSAY_E_ENTRY_KIND);
+  CHECK(with([&](Forge& f) {
+          f.Append(batch);
+          f.Append(batch);
+          f.Extend(batch);
+        }) == ASSAY_E_PCR14);
+  CHECK(with([&](Forge& f) {
+          f.Append(release);
+          f.Extend(release);
+        }) == ASSAY_E_ENTRY_KIND);
+  CHECK(with(
+            [&](Forge& f) {
+              f.Append(batch);
+              f.Extend(batch);
+              f.Append(release);
+              f.Extend(release);
+            },
+            &result) == ASSAY_E_ENTRY_KIND);
   CHECK(result.entry_kinds == 0);
   const Buffer junk = {0x01, 0x02};
-  CHECK(with([&](Forge& f) { f.Append(junk); f.Extend(junk); }) == ASSAY_E_ENTRY_KIND);
+  CHECK(with([&](Forge& f) {
+          f.Append(junk);
+          f.Extend(junk);
+        }) == ASSAY_E_ENTRY_KIND);
 }
 
 TEST_CASE("host tokens need an accepted result whose attestation key is sound") {
@@ -232,7 +289,10 @@ TEST_CASE("host tokens need an accepted result whose attestation key is sound") 
   CHECK(prepare([](ResultClaims& c) { c.attester[0] ^= 1; }) == ASSAY_E_AIK);
   CHECK(prepare([](ResultClaims& c) { c.host_token->aik_scheme = SignatureScheme::kRsaSsaSha256; }) == ASSAY_E_AIK);
   CHECK(prepare([](ResultClaims& c) { c.host_token->boot_pcr_mask |= 1U << 14; }) == ASSAY_E_AIK);
-  CHECK(prepare([](ResultClaims& c) { c.host_token->aik_spki.back() ^= 1; c.attester = Sha256(c.host_token->aik_spki); }) == ASSAY_E_AIK);
+  CHECK(prepare([](ResultClaims& c) {
+          c.host_token->aik_spki.back() ^= 1;
+          c.attester = Sha256(c.host_token->aik_spki);
+        }) == ASSAY_E_AIK);
   CHECK(assay_result_prepare_host_tokens(nullptr, &handle) == ASSAY_E_ARGUMENT);
   CHECK(assay_result_prepare_host_tokens(&scene.result, nullptr) == ASSAY_E_ARGUMENT);
 }
@@ -241,7 +301,8 @@ TEST_CASE("a host token cut at any byte, or with any bit flipped, is refused") {
   Scene scene;
   const Attester attester = scene.Prepare();
   const Buffer token = scene.attester.MakeHostToken(scene.host_request).value();
-  for (std::size_t size = 0; size < token.size(); ++size) CHECK(Verify(scene, attester.get(), Bytes(token).first(size)) == ASSAY_E_MALFORMED);
+  for (std::size_t size = 0; size < token.size(); ++size)
+    CHECK(Verify(scene, attester.get(), Bytes(token).first(size)) == ASSAY_E_MALFORMED);
   for (std::size_t bit = 0; bit < token.size() * 8; ++bit) {
     Buffer bad = token;
     bad[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
@@ -273,7 +334,8 @@ TEST_CASE("heartbeats go forward in sequence and clock and count once") {
   REQUIRE(assay_heartbeat_start(&state, attester.get(), &result) == ASSAY_OK);
   const auto verify = [&](const tools::SoftHostRequest& request, std::int64_t now) {
     const Buffer token = scene.attester.MakeHostToken(request).value();
-    return assay_heartbeat_verify(&state, attester.get(), token.data(), token.size(), scene.options.session_key_hash, now, 0, &result);
+    return assay_heartbeat_verify(&state, attester.get(), token.data(), token.size(), scene.options.session_key_hash,
+                                  now, 0, &result);
   };
   tools::SoftHostRequest request = scene.host_request;
   request.heartbeat = true;

@@ -61,7 +61,9 @@ struct Machine {
       token.entry_count = 1;
     }
     token.entries = entries.buffer();
-    const tpm::QuoteResult quote = device->Quote(aik, kSelection, ExtraData(token.tag, token.server_nonce, HostTokenBodyDigest(token), {})).value();
+    const tpm::QuoteResult quote =
+        device->Quote(aik, kSelection, ExtraData(token.tag, token.server_nonce, HostTokenBodyDigest(token), {}))
+            .value();
     Buffer values;
     for (const Digest& value : quote.pcrs) values.insert(values.end(), value.begin(), value.end());
     token.pcr_values = values;
@@ -83,9 +85,12 @@ TEST_CASE("quotes of a TPM make host tokens that hold until the machine changes"
     assay_attester* handle = nullptr;
     REQUIRE(assay_result_prepare_host_tokens(&scene.result, &handle) == ASSAY_OK);
     const Attester attester(handle);
-    const auto verify = [&](const Buffer& token) { return assay_verify_host_token(attester.get(), token.data(), token.size(), &scene.host_options, nullptr); };
+    const auto verify = [&](const Buffer& token) {
+      return assay_verify_host_token(attester.get(), token.data(), token.size(), &scene.host_options, nullptr);
+    };
     CHECK(verify(machine.MakeHostToken(scene, {})) == ASSAY_OK);
-    const Buffer batch = EncodeRuntimeEntry({.index = 1, .kind = EntryKind::kBatch, .digests = {Sha256(AsBytes("library"))}});
+    const Buffer batch =
+        EncodeRuntimeEntry({.index = 1, .kind = EntryKind::kBatch, .digests = {Sha256(AsBytes("library"))}});
     REQUIRE(machine.device->ExtendPcr(14, Sha256(batch)).ok());
     CHECK(verify(machine.MakeHostToken(scene, batch)) == ASSAY_OK);
     CHECK(verify(machine.MakeHostToken(scene, {})) == ASSAY_E_PCR14);
@@ -110,7 +115,9 @@ TEST_CASE("another machine's quote is refused, whatever it claims") {
   assay_attester* handle = nullptr;
   REQUIRE(assay_result_prepare_host_tokens(&scene.result, &handle) == ASSAY_OK);
   const Attester attester(handle);
-  const auto verify = [&](const Buffer& token) { return assay_verify_host_token(attester.get(), token.data(), token.size(), &scene.host_options, nullptr); };
+  const auto verify = [&](const Buffer& token) {
+    return assay_verify_host_token(attester.get(), token.data(), token.size(), &scene.host_options, nullptr);
+  };
   CHECK(verify(other.MakeHostToken(scene, {})) == ASSAY_E_ATTESTER);
   other.spki = honest.spki;  // claims to be the honest one
   CHECK(verify(other.MakeHostToken(scene, {})) == ASSAY_E_SIGNATURE);

@@ -66,8 +66,14 @@ TEST_CASE("each claim that differs from what the server knows has its own code")
   CHECK(with([](ResultClaims& c) { c.match = "match-2"; }) == ASSAY_E_MATCH);
   CHECK(with([](ResultClaims& c) { c.match.clear(); }) == ASSAY_E_MATCH);
   CHECK(with([](ResultClaims& c) { c.session_key_hash[0] ^= 1; }) == ASSAY_E_SESSION_KEY);
-  CHECK(with([](ResultClaims& c) { c.issued_at -= 121; c.expires_at -= 120; }) == ASSAY_E_EXPIRED);
-  CHECK(with([](ResultClaims& c) { c.issued_at += 10; c.expires_at += 10; }) == ASSAY_E_NOT_YET_VALID);
+  CHECK(with([](ResultClaims& c) {
+          c.issued_at -= 121;
+          c.expires_at -= 120;
+        }) == ASSAY_E_EXPIRED);
+  CHECK(with([](ResultClaims& c) {
+          c.issued_at += 10;
+          c.expires_at += 10;
+        }) == ASSAY_E_NOT_YET_VALID);
   CHECK(with([](ResultClaims& c) { c.expires_at = c.issued_at; }) == ASSAY_E_CLAIMS);
   CHECK(with([](ResultClaims& c) { c.token_id.clear(); }) == ASSAY_E_CLAIMS);
   CHECK(with([](ResultClaims& c) { c.tier = Tier::kWarning; }) == ASSAY_E_TIER);
@@ -92,7 +98,9 @@ TEST_CASE("a token without cnf, exp or another claim is refused") {
     return scene.Verify(SignJws(scene.attester.keys().signer, kid, kResultTokenType, changed).value());
   };
   CHECK(without("cnf") == ASSAY_E_NO_CNF);
-  for (const char* name : {"exp", "iat", "iss", "aud", "jti", "eat_nonce", "eat_profile", "submods", "assay.match", "assay.caller"}) CHECK(without(name) == ASSAY_E_CLAIMS);
+  for (const char* name :
+       {"exp", "iat", "iss", "aud", "jti", "eat_nonce", "eat_profile", "submods", "assay.match", "assay.caller"})
+    CHECK(without(name) == ASSAY_E_CLAIMS);
 }
 
 TEST_CASE("a token that is no token of this verifier has its own code for each fault") {
@@ -100,7 +108,8 @@ TEST_CASE("a token that is no token of this verifier has its own code for each f
   const Scene stranger;
   const std::string good = scene.attester.Sign(scene.attester.Claims(scene.request)).value();
   CHECK(scene.Verify(good) == ASSAY_OK);
-  CHECK(scene.Verify(stranger.attester.Sign(stranger.attester.Claims(stranger.request)).value()) == ASSAY_E_KEY_UNKNOWN);
+  CHECK(scene.Verify(stranger.attester.Sign(stranger.attester.Claims(stranger.request)).value()) ==
+        ASSAY_E_KEY_UNKNOWN);
   CHECK(scene.Verify(scene.attester.SignRevocations({}).value()) == ASSAY_E_TYPE);
   const std::string payload = EncodeResultClaims(scene.attester.Claims(scene.request));
   const PrivateKey& key = scene.attester.keys().signer;
@@ -232,8 +241,10 @@ TEST_CASE("one key set serves many threads at once") {
     threads.emplace_back([&] {
       assay_result result;
       for (int i = 0; i < 50; ++i) {
-        if (assay_verify_result_token(scene.keys.get(), good.data(), good.size(), &scene.options, &result) != ASSAY_OK) ++faults;
-        if (assay_verify_result_token(scene.keys.get(), bad.data(), bad.size(), &scene.options, &result) == ASSAY_OK) ++faults;
+        if (assay_verify_result_token(scene.keys.get(), good.data(), good.size(), &scene.options, &result) != ASSAY_OK)
+          ++faults;
+        if (assay_verify_result_token(scene.keys.get(), bad.data(), bad.size(), &scene.options, &result) == ASSAY_OK)
+          ++faults;
       }
     });
   }
@@ -252,7 +263,8 @@ TEST_CASE("nonce, key hash, codes and key sets keep their contracts") {
   CHECK(second != nonce);
   CHECK(assay_make_server_nonce(key.data(), 15, "title", "match", channel.data(), nonce.data()) == ASSAY_E_ARGUMENT);
   CHECK(assay_make_server_nonce(key.data(), key.size(), "", "match", channel.data(), nonce.data()) == ASSAY_E_ARGUMENT);
-  CHECK(assay_make_server_nonce(key.data(), key.size(), "title", nullptr, channel.data(), nonce.data()) == ASSAY_E_ARGUMENT);
+  CHECK(assay_make_server_nonce(key.data(), key.size(), "title", nullptr, channel.data(), nonce.data()) ==
+        ASSAY_E_ARGUMENT);
   Digest hash;
   CHECK(assay_session_key_hash(key.data(), key.size(), hash.data()) == ASSAY_OK);
   CHECK(hash == Sha256(key));

@@ -18,7 +18,8 @@ inline constexpr std::int64_t kNow = 1800000000000;
 
 struct Scene {
   explicit Scene(KeyType signer = KeyType::kP256, KeyType aik = KeyType::kP256)
-      : attester(tools::SoftAttester::Make({PrivateKey::Generate(signer).value(), PrivateKey::Generate(aik).value()}).value()) {
+      : attester(tools::SoftAttester::Make({PrivateKey::Generate(signer).value(), PrivateKey::Generate(aik).value()})
+                     .value()) {
     const std::string jwks = attester.Jwks().value();
     assay_keyset* handle = nullptr;
     if (assay_keyset_parse(jwks.data(), jwks.size(), &handle) != ASSAY_OK) std::abort();
@@ -38,7 +39,9 @@ struct Scene {
     options.nonce_issued_at_ms = kNow - 500;
     options.now_ms = kNow + 500;
     options.allow_test = 1;
-    host_request = {.server_nonce = Sha256(AsBytes("host nonce")), .session_key_hash = request.session_key_hash, .now_ms = kNow + 2000};
+    host_request = {.server_nonce = Sha256(AsBytes("host nonce")),
+                    .session_key_hash = request.session_key_hash,
+                    .now_ms = kNow + 2000};
     host_options = {.struct_size = sizeof(host_options),
                     .server_nonce = host_request.server_nonce.data(),
                     .session_key_hash = host_request.session_key_hash.data(),
@@ -49,11 +52,14 @@ struct Scene {
   Scene(const Scene&) = delete;
   Scene& operator=(const Scene&) = delete;
 
-  assay_code Verify(const std::string& token) { return assay_verify_result_token(keys.get(), token.data(), token.size(), &options, &result); }
+  assay_code Verify(const std::string& token) {
+    return assay_verify_result_token(keys.get(), token.data(), token.size(), &options, &result);
+  }
   assay_code Verify(const ResultClaims& claims) { return Verify(attester.Sign(claims).value()); }
   Attester Prepare() {
     assay_attester* handle = nullptr;
-    if (Verify(attester.Claims(request)) != ASSAY_OK || assay_result_prepare_host_tokens(&result, &handle) != ASSAY_OK) std::abort();
+    if (Verify(attester.Claims(request)) != ASSAY_OK || assay_result_prepare_host_tokens(&result, &handle) != ASSAY_OK)
+      std::abort();
     return Attester(handle);
   }
 

@@ -61,15 +61,18 @@ TEST_CASE("TLVs are walked to the end, and a checksum must hold") {
 
 TEST_CASE("each field of the fixed part is checked, and every cut refused") {
   const Buffer good = Header(0x21, 0x11, kV4);
-  for (std::size_t size = 0; size < good.size(); ++size) CHECK_FALSE(Source(Buffer(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size))).ok());
+  for (std::size_t size = 0; size < good.size(); ++size)
+    CHECK_FALSE(Source(Buffer(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size))).ok());
   CHECK_FALSE(Source(With(good, {0})).ok());
   for (std::size_t i = 0; i < kProxyFixed; ++i) {
     Buffer broken = good;
     broken[i] ^= 0x80;
     CHECK_FALSE_MESSAGE(Source(broken).ok(), i);
   }
-  for (const int command : {0x00, 0x01, 0x11, 0x22, 0x2F, 0x31}) CHECK_FALSE(Source(Header(static_cast<std::uint8_t>(command), 0x11, kV4)).ok());
-  for (const int family : {0x00, 0x12, 0x22, 0x31, 0x32, 0x01}) CHECK(Source(Header(0x21, static_cast<std::uint8_t>(family), Buffer(216, 0))).error().code == Code::kUnsupported);
+  for (const int command : {0x00, 0x01, 0x11, 0x22, 0x2F, 0x31})
+    CHECK_FALSE(Source(Header(static_cast<std::uint8_t>(command), 0x11, kV4)).ok());
+  for (const int family : {0x00, 0x12, 0x22, 0x31, 0x32, 0x01})
+    CHECK(Source(Header(0x21, static_cast<std::uint8_t>(family), Buffer(216, 0))).error().code == Code::kUnsupported);
   CHECK_FALSE(Source(Header(0x21, 0x21, kV4)).ok());
   CHECK(Source(Header(0x21, 0x11, Buffer(kProxyMaxBody + 1, 0))).error().code == Code::kLimit);
 }

@@ -22,10 +22,15 @@ Response TextResponse(std::string text, unsigned status) {
 std::vector<Route> BasicRoutes() {
   std::vector<Route> routes;
   const auto hello = [](Request, Responder respond) { respond(TextResponse("hello")); };
-  const auto echo = [](Request request, Responder respond) { respond(TextResponse(std::string(AsText(request.body)))); };
-  const auto length = [](Request request, Responder respond) { respond(TextResponse(std::to_string(request.body.size()))); };
+  const auto echo = [](Request request, Responder respond) {
+    respond(TextResponse(std::string(AsText(request.body))));
+  };
+  const auto length = [](Request request, Responder respond) {
+    respond(TextResponse(std::to_string(request.body.size())));
+  };
   const auto who = [](Request request, Responder respond) {
-    std::string text = request.source + "|" + (request.channel_binding ? ToHex(*request.channel_binding) : "none") + "|" + std::to_string(request.peer_uid) + "|";
+    std::string text = request.source + "|" + (request.channel_binding ? ToHex(*request.channel_binding) : "none") +
+                       "|" + std::to_string(request.peer_uid) + "|";
     for (const auto gid : request.peer_gids) text += std::to_string(gid) + ",";
     respond(TextResponse(text));
   };
@@ -105,7 +110,8 @@ std::string ReadUntilClosed(const Fd& fd) {
 bool ClosedWithin(const Fd& fd, std::chrono::milliseconds limit) {
   const auto end = std::chrono::steady_clock::now() + limit;
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
     if (left <= 0) return false;
     pollfd entry{fd.get(), POLLIN, 0};
     if (::poll(&entry, 1, static_cast<int>(left)) <= 0) continue;

@@ -39,8 +39,8 @@ class RawTls {
  public:
   explicit RawTls(Fd fd);
   void Send(std::string_view text);
-  std::string ReadAll();           // until the server closes
-  std::string ReadSome();          // what one read gives; empty at the end
+  std::string ReadAll();   // until the server closes
+  std::string ReadSome();  // what one read gives; empty at the end
   bool connected() const { return connected_; }
 
  private:

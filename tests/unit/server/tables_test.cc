@@ -18,7 +18,8 @@ TEST_CASE("an exact route wins over a prefix, a longer prefix over a shorter, an
                        {"GET", "/a/b/c", Listener::kNetwork, 3, none},
                        {"POST", "/p", Listener::kNetwork, 4, none},
                        {"GET", "/op", Listener::kOperator, 5, none}});
-  const auto limit = [&](std::string_view method, std::string_view path, Listener listener = Listener::kNetwork) -> std::size_t {
+  const auto limit = [&](std::string_view method, std::string_view path,
+                         Listener listener = Listener::kNetwork) -> std::size_t {
     const RouteMatch match = router.Find(method, path, listener);
     return match.route == nullptr ? 0 : match.route->body_limit;
   };
@@ -65,7 +66,9 @@ TEST_CASE("balancers are compared as numbers, by network") {
   CHECK_FALSE(list.Holds("fd00:0:0:1::5"));
   CHECK_FALSE(list.Holds("nonsense"));
   CHECK_FALSE(BalancerList{}.Holds("10.0.0.7"));
-  for (const std::string bad : {"", "lb", "10.0.0.0/33", "10.0.0.0/0", "::/129", "10.0.0.0/x", "10.0.0.0/8/8", "10.0.0.0/-1"}) CHECK_FALSE(BalancerList::Parse({bad}).ok());
+  for (const std::string bad :
+       {"", "lb", "10.0.0.0/33", "10.0.0.0/0", "::/129", "10.0.0.0/x", "10.0.0.0/8/8", "10.0.0.0/-1"})
+    CHECK_FALSE(BalancerList::Parse({bad}).ok());
 }
 
 TEST_CASE("a source table keeps both limits and forgets who holds nothing") {
@@ -108,7 +111,8 @@ TEST_CASE("metrics are printed in the text format of Prometheus") {
   CHECK(page.Text() ==
         "# HELP a_total Of a\n# TYPE a_total counter\na_total{kind=\"good\"} 3\na_total{kind=\"bad\"} 0\n"
         "# HELP g Of g\n# TYPE g gauge\ng -2\n"
-        "# HELP s Of s\n# TYPE s histogram\ns_bucket{r=\"x\",le=\"0.5\"} 2\ns_bucket{r=\"x\",le=\"1\"} 3\ns_bucket{r=\"x\",le=\"+Inf\"} 4\n"
+        "# HELP s Of s\n# TYPE s histogram\ns_bucket{r=\"x\",le=\"0.5\"} 2\ns_bucket{r=\"x\",le=\"1\"} "
+        "3\ns_bucket{r=\"x\",le=\"+Inf\"} 4\n"
         "s_sum{r=\"x\"} 8.5\ns_count{r=\"x\"} 4\n");
 }
 

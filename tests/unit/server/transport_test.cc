@@ -92,7 +92,8 @@ TEST_CASE("a slow header and a slow body are cut at their deadline, however they
     settings.body_timeout_ms = 200;
   });
   std::uint64_t cuts = 0;
-  for (const std::string start : {"GET /hello HTTP/1.1\r\nX-Slow: ", "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\n"}) {
+  for (const std::string start :
+       {"GET /hello HTTP/1.1\r\nX-Slow: ", "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\n"}) {
     ++cuts;
     RawTls tls(rig.Dial());
     const auto begin = std::chrono::steady_clock::now();
@@ -192,7 +193,9 @@ TEST_CASE("a handler that answers late, twice, never, or by an exception") {
   };
   const auto fail = [](Request, Responder) { throw std::runtime_error("broken"); };
   Rig rig([](TransportSettings& settings) { settings.handler_timeout_ms = 150; },
-          {{"GET", "/late", Listener::kNetwork, 100, keep}, {"GET", "/twice", Listener::kNetwork, 100, twice}, {"GET", "/fail", Listener::kNetwork, 100, fail}});
+          {{"GET", "/late", Listener::kNetwork, 100, keep},
+           {"GET", "/twice", Listener::kNetwork, 100, twice},
+           {"GET", "/fail", Listener::kNetwork, 100, fail}});
   auto client = rig.Client();
   CHECK(client.Get("/late").value().status == 503);
   kept.at(0)(TextResponse("too late"));
@@ -241,7 +244,8 @@ TEST_CASE("a drain finishes what is under way, closes what is idle, and takes no
 TEST_CASE("a drain out of patience cuts, and responders kept beyond the transport do nothing") {
   std::vector<Responder> kept;
   const auto keep = [&](Request, Responder respond) { kept.push_back(std::move(respond)); };
-  auto rig = std::make_unique<Rig>(std::function<void(TransportSettings&)>(), std::vector<Route>{{"GET", "/keep", Listener::kNetwork, 100, keep}});
+  auto rig = std::make_unique<Rig>(std::function<void(TransportSettings&)>(),
+                                   std::vector<Route>{{"GET", "/keep", Listener::kNetwork, 100, keep}});
   auto client = rig->Client();
   std::thread caller([&] { CHECK_FALSE(client.Get("/keep").ok()); });
   REQUIRE(Eventually([&] { return rig->transport->counts().requests.value() == 1; }));
@@ -297,7 +301,10 @@ TEST_CASE("a transport says what it cannot start with") {
   const auto other = test::MakeCertificate(rig.dir, "other", "DNS:localhost");
   CHECK(problem([&](auto& s) { s.tls_key = other.key; }) != "");
   const auto p384 = test::MakeCertificate(rig.dir, "p384", "DNS:localhost", "P-384");
-  CHECK(problem([&](auto& s) { s.tls_certificate = p384.certificate; s.tls_key = p384.key; }).find("P-256") != std::string::npos);
+  CHECK(problem([&](auto& s) {
+          s.tls_certificate = p384.certificate;
+          s.tls_key = p384.key;
+        }).find("P-256") != std::string::npos);
 }
 
 TEST_CASE("a check without binding refuses the certificates, balancers and groups that a start refuses") {

@@ -35,8 +35,17 @@ config::Policy TestPolicy() {
 Buffer AreaOf(const PublicKey& key) {
   const auto point = key.Point().value();
   Writer out;
-  out.U16Be(0x0023); out.U16Be(0x000B); out.U32Be(0x00050472); out.PutU16Sized({}); out.U16Be(0x0010); out.U16Be(0x0018); out.U16Be(0x000B);
-  out.U16Be(3); out.U16Be(0x0010); out.PutU16Sized(point.x); out.PutU16Sized(point.y);
+  out.U16Be(0x0023);
+  out.U16Be(0x000B);
+  out.U32Be(0x00050472);
+  out.PutU16Sized({});
+  out.U16Be(0x0010);
+  out.U16Be(0x0018);
+  out.U16Be(0x000B);
+  out.U16Be(3);
+  out.U16Be(0x0010);
+  out.PutU16Sized(point.x);
+  out.PutU16Sized(point.y);
   return std::move(out).Take();
 }
 
@@ -48,12 +57,28 @@ struct World {
   attest::Fence fence;
   attest::ChallengeKeeper challenges;
   PolicyHolder policy{LoadedPolicy{TestPolicy(), nullptr}};
-  token::ResultIssuer issuer = token::ResultIssuer::Create({.signing = PrivateKey::Generate(KeyType::kP256).value(), .also_published = {}, .device_master = Secret::CopyOf(Buffer(32, 9)), .device_key_version = 1}, "https://v").value();
+  token::ResultIssuer issuer = token::ResultIssuer::Create({.signing = PrivateKey::Generate(KeyType::kP256).value(),
+                                                            .also_published = {},
+                                                            .device_master = Secret::CopyOf(Buffer(32, 9)),
+                                                            .device_key_version = 1},
+                                                           "https://v")
+                                   .value();
   store::AikCache aiks{store, 1024};
   VerdictWriter verdicts{store};
-  Attestation attestation{{.aiks = aiks, .fence = fence, .challenges = challenges, .audit = audit, .verdicts = verdicts, .policy = policy, .issuer = issuer,
-                           .consent_used = [this](const Digest& id, const std::function<void()>& then) { (void)store.SetResetAccepted(id, false); then(); }},
-                          {.challenge_lifetime_ms = 120'000, .reattest_interval_ms = 60'000, .now_ms = [this] { return now; }}};
+  Attestation attestation{
+      {.aiks = aiks,
+       .fence = fence,
+       .challenges = challenges,
+       .audit = audit,
+       .verdicts = verdicts,
+       .policy = policy,
+       .issuer = issuer,
+       .consent_used =
+           [this](const Digest& id, const std::function<void()>& then) {
+             (void)store.SetResetAccepted(id, false);
+             then();
+           }},
+      {.challenge_lifetime_ms = 120'000, .reattest_interval_ms = 60'000, .now_ms = [this] { return now; }}};
   PrivateKey key = PrivateKey::Generate(KeyType::kP256).value();
   Digest attester = key.Public().value().SpkiDigest();
   Digest host = Sha256(AsBytes("host"));
@@ -94,13 +119,18 @@ struct World {
     body.runtime.log.clear();
     for (const auto& item : log) body.runtime.log.emplace_back(item);
   }
-  Buffer Ask() { const auto nonce = challenges.Issue(attester, {tpm::Alg::kSha256, kMask}, now); return Buffer(nonce.begin(), nonce.end()); }
+  Buffer Ask() {
+    const auto nonce = challenges.Issue(attester, {tpm::Alg::kSha256, kMask}, now);
+    return Buffer(nonce.begin(), nonce.end());
+  }
   // Evidence over `nonce` with the machine's state as it is.
-  test::ForgedEvidence Make(const Buffer& nonce, const std::function<void(test::QuoteFields&, test::ForgedEvidence&)>& change = {}) {
+  test::ForgedEvidence Make(const Buffer& nonce,
+                            const std::function<void(test::QuoteFields&, test::ForgedEvidence&)>& change = {}) {
     test::ForgedEvidence evidence;
     evidence.nonce = nonce;
     evidence.body = EncodeEvidenceBody(body);
-    evidence.pcrs = {{std::uint8_t{0}, Buffer(32, 0)}, {std::uint8_t{4}, Buffer(32, 0)}, {std::uint8_t{14}, ToBuffer(pcr14)}};
+    evidence.pcrs = {
+        {std::uint8_t{0}, Buffer(32, 0)}, {std::uint8_t{4}, Buffer(32, 0)}, {std::uint8_t{14}, ToBuffer(pcr14)}};
     test::QuoteFields fields;
     fields.clock = clock;
     fields.selections = {{tpm::Alg::kSha256, kMask}};
@@ -148,30 +178,84 @@ TEST_CASE("evidence that shows what was asked is affirming, recorded and written
 }
 
 TEST_CASE("each defect is refused by its code, with fence and trail unchanged") {
-  struct Row { const char* code; std::function<Response(World&)> send; };
+  struct Row {
+    const char* code;
+    std::function<Response(World&)> send;
+  };
   const auto changed = [](std::function<void(test::QuoteFields&, test::ForgedEvidence&)> change) {
     return [change](World& world) { return world.Send(world.Make(world.Ask(), change)); };
   };
   const std::vector<Row> rows = {
-      {"evidence_malformed", [](World& w) { Buffer bytes = EncodeEvidence(w.Make(w.Ask()).View()); bytes.push_back(0); return w.Send(bytes, w.channel); }},
+      {"evidence_malformed",
+       [](World& w) {
+         Buffer bytes = EncodeEvidence(w.Make(w.Ask()).View());
+         bytes.push_back(0);
+         return w.Send(bytes, w.channel);
+       }},
       {"evidence_malformed", [](World& w) { return w.Send({}, w.channel); }},
-      {"attester_unknown", [](World& w) { w.body.attester[0] ^= 1; return w.Send(w.Make(w.Ask())); }},
-      {"challenge_expired", [](World& w) { const Buffer nonce = w.Ask(); w.now += 120'001; return w.Send(w.Make(nonce)); }},
+      {"attester_unknown",
+       [](World& w) {
+         w.body.attester[0] ^= 1;
+         return w.Send(w.Make(w.Ask()));
+       }},
+      {"challenge_expired",
+       [](World& w) {
+         const Buffer nonce = w.Ask();
+         w.now += 120'001;
+         return w.Send(w.Make(nonce));
+       }},
       {"challenge_foreign", [](World& w) { return w.Send(w.Make(Buffer(limits::kChallenge, 1))); }},
-      {"challenge_foreign", [](World& w) { const auto other = attest::ChallengeKeeper().Issue(w.attester, {tpm::Alg::kSha256, kMask}, w.now); return w.Send(w.Make(Buffer(other.begin(), other.end()))); }},
-      {"challenge_foreign", [](World& w) { const auto other = w.challenges.Issue(Sha256({}), {tpm::Alg::kSha256, kMask}, w.now); return w.Send(w.Make(Buffer(other.begin(), other.end()))); }},
-      {"challenge_future", [](World& w) { const Buffer nonce = w.Ask(); w.now -= 1; return w.Send(w.Make(nonce)); }},
-      {"binding_mismatch", [](World& w) { return w.Send(EncodeEvidence(w.Make(w.Ask()).View()), Sha256(AsBytes("another connection"))); }},
+      {"challenge_foreign",
+       [](World& w) {
+         const auto other = attest::ChallengeKeeper().Issue(w.attester, {tpm::Alg::kSha256, kMask}, w.now);
+         return w.Send(w.Make(Buffer(other.begin(), other.end())));
+       }},
+      {"challenge_foreign",
+       [](World& w) {
+         const auto other = w.challenges.Issue(Sha256({}), {tpm::Alg::kSha256, kMask}, w.now);
+         return w.Send(w.Make(Buffer(other.begin(), other.end())));
+       }},
+      {"challenge_future",
+       [](World& w) {
+         const Buffer nonce = w.Ask();
+         w.now -= 1;
+         return w.Send(w.Make(nonce));
+       }},
+      {"binding_mismatch",
+       [](World& w) { return w.Send(EncodeEvidence(w.Make(w.Ask()).View()), Sha256(AsBytes("another connection"))); }},
       {"no_channel", [](World& w) { return w.Send(EncodeEvidence(w.Make(w.Ask()).View()), std::nullopt); }},
-      {"binding_mismatch", [](World& w) { auto e = w.Make(w.Ask()); w.body.runtime.drops = 1; e.body = EncodeEvidenceBody(w.body); return w.Send(e); }},
-      {"binding_mismatch", [](World& w) { auto e = w.Make(w.Ask()); e.nonce = w.Ask(); return w.Send(e); }},
-      {"signature_invalid", [](World& w) { w.key = PrivateKey::Generate(KeyType::kP256).value(); return w.Send(w.Make(w.Ask())); }},
+      {"binding_mismatch",
+       [](World& w) {
+         auto e = w.Make(w.Ask());
+         w.body.runtime.drops = 1;
+         e.body = EncodeEvidenceBody(w.body);
+         return w.Send(e);
+       }},
+      {"binding_mismatch",
+       [](World& w) {
+         auto e = w.Make(w.Ask());
+         e.nonce = w.Ask();
+         return w.Send(e);
+       }},
+      {"signature_invalid",
+       [](World& w) {
+         w.key = PrivateKey::Generate(KeyType::kP256).value();
+         return w.Send(w.Make(w.Ask()));
+       }},
       {"not_tpm_generated", changed([](auto& f, auto&) { f.magic = 1; })},
-      {"pcr_selection_mismatch", changed([](auto& f, auto&) { f.selections = {{tpm::Alg::kSha256, kMask & ~1U}}; })},
-      {"pcr_selection_mismatch", changed([](auto& f, auto&) { f.selections = {{tpm::Alg::kSha1, kMask}}; })},
+      {"pcr_selection_mismatch", changed([](auto& f, auto&) {
+         f.selections = {{tpm::Alg::kSha256, kMask & ~1U}};
+       })},
+      {"pcr_selection_mismatch", changed([](auto& f, auto&) {
+         f.selections = {{tpm::Alg::kSha1, kMask}};
+       })},
       {"pcr_selection_mismatch", changed([](auto& f, auto&) { f.selections.clear(); })},
       {"pcr_digest_mismatch", changed([](auto&, auto& e) { e.pcrs[1].second[0] ^= 1; })},
-      {"aik_expired", [](World& w) { w.now += 90'000'000; return w.Send(w.Make(w.Ask())); }},
+      {"aik_expired",
+       [](World& w) {
+         w.now += 90'000'000;
+         return w.Send(w.Make(w.Ask()));
+       }},
   };
   for (const auto& row : rows) {
     CAPTURE(row.code);
@@ -190,7 +274,9 @@ TEST_CASE("no bit of accepted evidence can be flipped, and it can be cut nowhere
     bad[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
     CHECK(world.Send(bad, world.channel).status >= 400);
   }
-  for (std::size_t size = 0; size < good.size(); ++size) CHECK(world.Send(Buffer(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)), world.channel).status == 400);
+  for (std::size_t size = 0; size < good.size(); ++size)
+    CHECK(world.Send(Buffer(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)), world.channel).status ==
+          400);
   CHECK(world.audit.records.empty());
   CHECK(world.Send(good, world.channel).status == 200);
 }
@@ -235,7 +321,8 @@ TEST_CASE("32 racing copies of one submission give exactly one affirming record"
     CHECK(judged == 1);
     CHECK(replayed == 31);
     int affirming = 0;
-    for (const auto& record : world.audit.records) if (record.find("\"tier\":\"affirming\"") != std::string::npos) ++affirming;
+    for (const auto& record : world.audit.records)
+      if (record.find("\"tier\":\"affirming\"") != std::string::npos) ++affirming;
     CHECK(affirming == 1);
   }
 }
@@ -319,7 +406,8 @@ TEST_CASE("without the gate nobody measured a caller, whatever the evidence says
   CHECK_FALSE(world.Attest().result_token.empty());
   world.body.runtime.gate = GateState::kBroken;
   CHECK(world.Attest().result_token.empty());
-  world.body.request->server_nonce = MakeServerNonce(Buffer(32, 7), "title", "m", Buffer(16, 1), request.session_key_hash);
+  world.body.request->server_nonce =
+      MakeServerNonce(Buffer(32, 7), "title", "m", Buffer(16, 1), request.session_key_hash);
   const AttestReply by_nonce = world.Attest();
   const KeySet keys = KeySet::ParseJwks(world.issuer.jwks()).value();
   Buffer scratch(by_nonce.result_token.size());
@@ -365,7 +453,8 @@ TEST_CASE("a quote taken at once and submitted late is asked for again, and the 
   CHECK(world.audit.records.size() == 1);
   CHECK(world.fence.Peek(world.host).last->clock == world.clock.clock);
   world.clock.clock += 16'000;
-  CHECK(DecodeAttestReply(world.Send(world.Make(reply.next.nonce)).body).value().outcome == AttestReply::Outcome::kJudged);
+  CHECK(DecodeAttestReply(world.Send(world.Make(reply.next.nonce)).body).value().outcome ==
+        AttestReply::Outcome::kJudged);
 }
 
 TEST_CASE("under freshness = asked a challenge that aged is asked for again even when the clocks agree") {
@@ -376,7 +465,8 @@ TEST_CASE("under freshness = asked a challenge that aged is asked for again even
   const AttestReply first = world.Attest();
   world.now += 60'000;
   world.clock.clock += 60'000;  // as TPM2_ClockSet could make it look
-  CHECK(DecodeAttestReply(world.Send(world.Make(first.next.nonce)).body).value().outcome == AttestReply::Outcome::kFreshChallengeNeeded);
+  CHECK(DecodeAttestReply(world.Send(world.Make(first.next.nonce)).body).value().outcome ==
+        AttestReply::Outcome::kFreshChallengeNeeded);
 }
 
 TEST_CASE("a runtime log from the middle that is not known is wanted from the start") {

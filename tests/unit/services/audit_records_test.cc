@@ -10,8 +10,14 @@ namespace assay::server {
 namespace {
 
 AttestRecord Sample() {
-  return {.outcome = "judged", .host = Sha256(AsBytes("h")), .attester = Sha256(AsBytes("a")), .generation = 3,
-          .clock = {.clock = 1234, .reset_count = 5, .restart_count = 6, .safe = true}, .challenge_age_ms = 7, .policy = {}, .at_ms = 9};
+  return {.outcome = "judged",
+          .host = Sha256(AsBytes("h")),
+          .attester = Sha256(AsBytes("a")),
+          .generation = 3,
+          .clock = {.clock = 1234, .reset_count = 5, .restart_count = 6, .safe = true},
+          .challenge_age_ms = 7,
+          .policy = {},
+          .at_ms = 9};
 }
 
 TEST_CASE("every record is one line of JSON") {
@@ -22,7 +28,8 @@ TEST_CASE("every record is one line of JSON") {
   AttestRecord record = Sample();
   record.reasons = &reasons;
   record.request = &request;
-  for (const std::string& line : {EncodeRecord(record), EncodeRecord(SystemRecord{"start", "quote \" and \n", 1}), EncodeRecord(enrollment::EnrollmentRecord{}, std::nullopt, 1)}) {
+  for (const std::string& line : {EncodeRecord(record), EncodeRecord(SystemRecord{"start", "quote \" and \n", 1}),
+                                  EncodeRecord(enrollment::EnrollmentRecord{}, std::nullopt, 1)}) {
     CHECK(line.find('\n') == std::string::npos);
     JsonParser parser(1U << 16);
     CHECK(parser.Parse(line).ok());

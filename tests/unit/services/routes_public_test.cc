@@ -22,10 +22,20 @@ struct CountingStore final : test::MemoryStore {
 struct Fixture {
   CountingStore store;
   std::uint64_t now_ms = 1'700'000'000'000;
-  token::ResultIssuer issuer = token::ResultIssuer::Create({.signing = PrivateKey::Generate(KeyType::kP256).value(), .also_published = {}, .device_master = Secret::CopyOf(Buffer(32, 9)), .device_key_version = 1}, "https://v").value();
+  token::ResultIssuer issuer = token::ResultIssuer::Create({.signing = PrivateKey::Generate(KeyType::kP256).value(),
+                                                            .also_published = {},
+                                                            .device_master = Secret::CopyOf(Buffer(32, 9)),
+                                                            .device_key_version = 1},
+                                                           "https://v")
+                                   .value();
   MetricsPage metrics;
   WorkPool work{1, 16};
-  PublicRoutes routes{{.issuer = issuer, .store = store, .ready = [] { return Ok(); }, .metrics = metrics, .work = work, .now_ms = [this] { return now_ms; }}};
+  PublicRoutes routes{{.issuer = issuer,
+                       .store = store,
+                       .ready = [] { return Ok(); },
+                       .metrics = metrics,
+                       .work = work,
+                       .now_ms = [this] { return now_ms; }}};
   std::vector<Route> table = routes.Routes();
 
   Response Get(const std::string& path, const std::string& source = "192.0.2.1") {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "verifier/store/aik_cache.h"
+
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -6,7 +8,6 @@
 
 #include "sdk/core/tpm.h"
 #include "tests/support/memory_store.h"
-#include "verifier/store/aik_cache.h"
 
 namespace assay::store {
 namespace {
@@ -24,8 +25,8 @@ Buffer EccArea() {
   Writer out;
   out.U16Be(0x0023);
   out.U16Be(0x000B);
-  out.U32Be(tpm::attr::kFixedTpm | tpm::attr::kFixedParent | tpm::attr::kSensitiveDataOrigin | tpm::attr::kUserWithAuth | tpm::attr::kRestricted |
-            tpm::attr::kSignEncrypt);
+  out.U32Be(tpm::attr::kFixedTpm | tpm::attr::kFixedParent | tpm::attr::kSensitiveDataOrigin |
+            tpm::attr::kUserWithAuth | tpm::attr::kRestricted | tpm::attr::kSignEncrypt);
   out.PutU16Sized({});
   out.U16Be(0x0010);
   out.U16Be(0x0018);
@@ -36,7 +37,6 @@ Buffer EccArea() {
   out.PutU16Sized(point.y);
   return std::move(out).Take();
 }
-
 
 struct Fixture {
   test::MemoryStore store;

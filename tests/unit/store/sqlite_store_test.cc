@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "verifier/store/sqlite_store.h"
+
 #include <doctest/doctest.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -9,7 +11,6 @@
 #include <thread>
 
 #include "tests/support/temp_dir.h"
-#include "verifier/store/sqlite_store.h"
 
 namespace assay::store {
 namespace {
@@ -20,16 +21,41 @@ Digest Id(std::uint8_t seed) {
   return id;
 }
 HostRow Host(std::uint8_t seed) {
-  return {.host_id = Id(seed), .label = "rack " + std::to_string(seed), .ek_class = EkClass::kChain, .weak_device_id = true, .ek_spki_digest = Id(0xEE),
-          .enrolled_at = 1000, .generation = 0, .reset_accepted = false, .state = "active", .replaced_by = std::nullopt};
+  return {.host_id = Id(seed),
+          .label = "rack " + std::to_string(seed),
+          .ek_class = EkClass::kChain,
+          .weak_device_id = true,
+          .ek_spki_digest = Id(0xEE),
+          .enrolled_at = 1000,
+          .generation = 0,
+          .reset_accepted = false,
+          .state = "active",
+          .replaced_by = std::nullopt};
 }
 AikRow Aik(std::uint8_t attester, std::uint8_t host) {
-  return {.attester = Id(attester), .host_id = Id(host), .generation = 0, .scheme = SignatureScheme::kEcdsaP256Sha256, .public_area = Buffer(90, attester),
-          .certificate = Buffer(700, 0x30), .not_after = 5000};
+  return {.attester = Id(attester),
+          .host_id = Id(host),
+          .generation = 0,
+          .scheme = SignatureScheme::kEcdsaP256Sha256,
+          .public_area = Buffer(90, attester),
+          .certificate = Buffer(700, 0x30),
+          .not_after = 5000};
 }
 VerdictRow Verdict(std::uint8_t host, std::uint64_t sequence) {
-  VerdictRow row{.host_id = Id(host), .audit_sequence = sequence, .at_ms = 77, .outcome = "judged", .tier = Tier::kWarning, .reasons_json = "[]", .clock = {}};
-  row.clock = {.host_id = Id(host), .reset_count = 3, .restart_count = 1, .clock_ms = 1000 + sequence, .audit_sequence = sequence, .runtime_index = 4, .pcr14 = Id(0x14)};
+  VerdictRow row{.host_id = Id(host),
+                 .audit_sequence = sequence,
+                 .at_ms = 77,
+                 .outcome = "judged",
+                 .tier = Tier::kWarning,
+                 .reasons_json = "[]",
+                 .clock = {}};
+  row.clock = {.host_id = Id(host),
+               .reset_count = 3,
+               .restart_count = 1,
+               .clock_ms = 1000 + sequence,
+               .audit_sequence = sequence,
+               .runtime_index = 4,
+               .pcr14 = Id(0x14)};
   return row;
 }
 std::unique_ptr<SqliteStore> Open(const std::string& path) {
@@ -247,7 +273,8 @@ TEST_CASE("a batch of verdicts is stored whole or not at all") {
 TEST_CASE("hosts are listed in pages by id") {
   const test::TempDir dir;
   auto store = Open(dir / "store.db");
-  for (std::uint8_t i = 1; i <= 5; ++i) CHECK(store->PutEnrollment(Host(i), Aik(static_cast<std::uint8_t>(100 + i), i), std::nullopt, 1).ok());
+  for (std::uint8_t i = 1; i <= 5; ++i)
+    CHECK(store->PutEnrollment(Host(i), Aik(static_cast<std::uint8_t>(100 + i), i), std::nullopt, 1).ok());
   const auto first = store->ListHosts(std::nullopt, 2).value();
   REQUIRE(first.size() == 2);
   CHECK(first[1].host_id == Id(2));
@@ -272,7 +299,8 @@ TEST_CASE("revocations run out, and the longer one of two stays") {
 TEST_CASE("hot lookups use an index") {
   const test::TempDir dir;
   auto store = Open(dir / "store.db");
-  for (const Sql sql : {Sql::kFindHost, Sql::kFindAik, Sql::kListHosts, Sql::kVerdicts, Sql::kUseToken, Sql::kFindMark, Sql::kRevocations, Sql::kDeleteVerdicts}) {
+  for (const Sql sql : {Sql::kFindHost, Sql::kFindAik, Sql::kListHosts, Sql::kVerdicts, Sql::kUseToken, Sql::kFindMark,
+                        Sql::kRevocations, Sql::kDeleteVerdicts}) {
     const std::string plan = store->QueryPlan(sql).value();
     INFO(SqlText(sql), " -> ", plan);
     CHECK(plan.find("SEARCH") != std::string::npos);

@@ -20,7 +20,8 @@ Digest DigestOf(const std::vector<Digest>& values) {
 }
 
 // Signature by the key, over a quote of these PCRs with these values, for this extra data.
-void CheckQuoted(const tpm::QuoteResult& quote, const Buffer& aik_area, tpm::PcrSelection selection, const Digest& extra) {
+void CheckQuoted(const tpm::QuoteResult& quote, const Buffer& aik_area, tpm::PcrSelection selection,
+                 const Digest& extra) {
   const auto scheme = Must(tpm::CheckAikArea(Must(tpm::DecodePublicArea(aik_area)))).scheme;
   const auto raw = Must(tpm::ToRaw(Must(tpm::DecodeSignature(quote.signature))));
   CHECK(KeyOfArea(aik_area).VerifyDigest(scheme, Sha256(quote.attest), raw.view()) == SignatureCheck::kValid);
@@ -52,12 +53,15 @@ Status Enroll(tpm::Device& device, std::uint32_t persistent) {
   ASSAY_TRY(const tpm::CreatedKey aik, device.CreateAik(tpm::AikKind::kRsaSsa, RandomArray<32>()));
   const Flush flush_aik{device, aik.handle};
   const Buffer secret(32, 0x5A);
-  ASSAY_TRY(const auto challenge, enrollment::MakeCredential(tpm::EkKind::kRsa2048Low, KeyOfCertificate(certificate), Must(tpm::ObjectName(aik.public_area)), secret));
-  ASSAY_TRY(const Secret activated, device.ActivateCredential(aik.handle, ek.handle, challenge.credential_blob, challenge.encrypted_secret));
+  ASSAY_TRY(const auto challenge, enrollment::MakeCredential(tpm::EkKind::kRsa2048Low, KeyOfCertificate(certificate),
+                                                             Must(tpm::ObjectName(aik.public_area)), secret));
+  ASSAY_TRY(const Secret activated,
+            device.ActivateCredential(aik.handle, ek.handle, challenge.credential_blob, challenge.encrypted_secret));
   CHECK(Equal(activated.view(), secret));
   ASSAY_TRY(const tpm::AttestedBytes proof, device.CertifyCreation(aik.handle, ek, kExtra));
   const tpm::Attest attest = Must(tpm::DecodeAttest(proof.attest));
-  CHECK(Equal(attest.object_name, Must(tpm::ObjectName(Must(tpm::EkPublicArea(tpm::EkKind::kRsa2048Low, KeyOfCertificate(certificate)))))));
+  CHECK(Equal(attest.object_name,
+              Must(tpm::ObjectName(Must(tpm::EkPublicArea(tpm::EkKind::kRsa2048Low, KeyOfCertificate(certificate)))))));
   return device.Persist(aik.handle, persistent);
 }
 
@@ -77,7 +81,8 @@ TEST_CASE("an EK made from its template is the one that the manufacturer certifi
 
 TEST_CASE("the TPM accepts every EK template and reports the area that we compute for its key") {
   Bench bench;
-  for (const tpm::EkKind kind : {tpm::EkKind::kRsa2048Low, tpm::EkKind::kRsa2048High, tpm::EkKind::kEccP256Low, tpm::EkKind::kEccP256High, tpm::EkKind::kEccP384High}) {
+  for (const tpm::EkKind kind : {tpm::EkKind::kRsa2048Low, tpm::EkKind::kRsa2048High, tpm::EkKind::kEccP256Low,
+                                 tpm::EkKind::kEccP256High, tpm::EkKind::kEccP384High}) {
     const tpm::CreatedKey ek = Must(bench.device->CreateEk(kind));
     CHECK(Must(tpm::EkPublicArea(kind, KeyOfArea(ek.public_area))) == ek.public_area);
     CHECK(Must(bench.device->ReadPublic(ek.handle)) == ek.public_area);
@@ -111,7 +116,8 @@ TEST_CASE("quotes of all kinds verify and carry the values whose digest was sign
     REQUIRE(bench.device->FlushTransient(aik.handle).ok());
     for (const std::uint32_t mask : {0x1U, 0x4000U, kSomePcrs.mask, 0xFFFFFFU}) {
       const tpm::PcrSelection selection{tpm::Alg::kSha256, mask};
-      CheckQuoted(Must(bench.device->Quote(tpm::kDefaultAikHandle, selection, kExtra)), aik.public_area, selection, kExtra);
+      CheckQuoted(Must(bench.device->Quote(tpm::kDefaultAikHandle, selection, kExtra)), aik.public_area, selection,
+                  kExtra);
     }
     REQUIRE(bench.device->RemovePersistent(tpm::kDefaultAikHandle).ok());
   }
@@ -158,7 +164,8 @@ TEST_CASE("PCRs that move between quote and read are quoted again, within a boun
 
 TEST_CASE("selections that are no sha256 PCRs are refused before the TPM is asked") {
   Bench bench;
-  for (const tpm::PcrSelection bad : {tpm::PcrSelection{tpm::Alg::kSha1, 1}, tpm::PcrSelection{tpm::Alg::kSha256, 0}, tpm::PcrSelection{tpm::Alg::kSha256, 1U << 24}}) {
+  for (const tpm::PcrSelection bad : {tpm::PcrSelection{tpm::Alg::kSha1, 1}, tpm::PcrSelection{tpm::Alg::kSha256, 0},
+                                      tpm::PcrSelection{tpm::Alg::kSha256, 1U << 24}}) {
     CHECK(bench.device->ReadPcrs(bad).error().code == Code::kUnsupported);
     CHECK(bench.device->Quote(tpm::kDefaultAikHandle, bad, kExtra).error().code == Code::kUnsupported);
   }
@@ -182,7 +189,9 @@ TEST_CASE("an enrollment that fails at any of its commands leaves no object and 
   std::size_t fail_at = 1;
   for (;; ++fail_at) {
     bench.tap.seen.clear();
-    bench.tap.answer = [&](std::size_t number, std::uint32_t) { return number == fail_at ? 0x101U : 0U; };  // TPM_RC_FAILURE
+    bench.tap.answer = [&](std::size_t number, std::uint32_t) {
+      return number == fail_at ? 0x101U : 0U;
+    };  // TPM_RC_FAILURE
     const Status enrolled = Enroll(*bench.device, tpm::kDefaultAikHandle);
     const bool reached = bench.tap.seen.size() >= fail_at;
     bench.tap.answer = nullptr;
@@ -247,7 +256,8 @@ TEST_CASE("what is not there is not found, and persistent keys are replaced and 
   CHECK(Must(bench.device->ReadPublic(tpm::kDefaultAikHandle)) == first.public_area);
   REQUIRE(bench.device->Persist(second.handle, tpm::kDefaultAikHandle).ok());
   CHECK(Must(bench.device->ReadPublic(tpm::kDefaultAikHandle)) == second.public_area);
-  CheckQuoted(Must(bench.device->Quote(tpm::kDefaultAikHandle, kSomePcrs, kExtra)), second.public_area, kSomePcrs, kExtra);
+  CheckQuoted(Must(bench.device->Quote(tpm::kDefaultAikHandle, kSomePcrs, kExtra)), second.public_area, kSomePcrs,
+              kExtra);
   REQUIRE(bench.device->RemovePersistent(tpm::kDefaultAikHandle).ok());
   CHECK(bench.device->ReadPublic(tpm::kDefaultAikHandle).error().code == Code::kNotFound);
 }
@@ -261,7 +271,8 @@ TEST_CASE("a key removed by another program is not found, and a key put in its p
   CHECK(bench.device->Quote(tpm::kDefaultAikHandle, kSomePcrs, kExtra).error().code == Code::kNotFound);
   const tpm::CreatedKey second = Must(other->CreateAik(tpm::AikKind::kEccP256, Sha256(AsBytes("2"))));
   REQUIRE(other->Persist(second.handle, tpm::kDefaultAikHandle).ok());
-  CheckQuoted(Must(bench.device->Quote(tpm::kDefaultAikHandle, kSomePcrs, kExtra)), second.public_area, kSomePcrs, kExtra);
+  CheckQuoted(Must(bench.device->Quote(tpm::kDefaultAikHandle, kSomePcrs, kExtra)), second.public_area, kSomePcrs,
+              kExtra);
 }
 
 TEST_CASE("a TPM that is gone is unavailable, and the same device works when it is back") {
@@ -328,7 +339,9 @@ TEST_CASE("two copies of one manufactured TPM share their EK, a fresh one has it
   Bench bench;
   const auto copy = Must(Swtpm::Make());
   const auto fresh = Must(Swtpm::Fresh());
-  const auto certificate_of = [](const Swtpm& tpm) { return Must(Must(tpm::OpenDevice(tpm.tcti()))->ReadNv(0x01C00002)); };
+  const auto certificate_of = [](const Swtpm& tpm) {
+    return Must(Must(tpm::OpenDevice(tpm.tcti()))->ReadNv(0x01C00002));
+  };
   CHECK(certificate_of(*bench.tpm) == certificate_of(*copy));
   CHECK(certificate_of(*bench.tpm) != certificate_of(*fresh));
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What MakeCredential makes in software, a TPM activates; what was changed on the way or made for another, it does not.
-#include "tests/unit/tpm/scene.h"
 #include "verifier/enrollment/make_credential.h"
+
+#include "tests/unit/tpm/scene.h"
 
 using namespace assay;
 using namespace assay::test;
@@ -12,13 +13,17 @@ struct Keys {
   Bench bench;
   tpm::CreatedKey ek;
   tpm::CreatedKey aik;
-  explicit Keys(tpm::EkKind kind) : ek(Must(bench.device->CreateEk(kind))), aik(Must(bench.device->CreateAik(tpm::AikKind::kEccP256, Sha256(AsBytes("aik"))))) {}
+  explicit Keys(tpm::EkKind kind)
+      : ek(Must(bench.device->CreateEk(kind))),
+        aik(Must(bench.device->CreateAik(tpm::AikKind::kEccP256, Sha256(AsBytes("aik"))))) {}
   Result<Secret> Activate(const enrollment::MadeCredential& made) {
     return bench.device->ActivateCredential(aik.handle, ek.handle, made.credential_blob, made.encrypted_secret);
   }
 };
 
-const std::vector<tpm::EkKind> kAllKinds = {tpm::EkKind::kRsa2048Low, tpm::EkKind::kRsa2048High, tpm::EkKind::kEccP256Low, tpm::EkKind::kEccP256High, tpm::EkKind::kEccP384High};
+const std::vector<tpm::EkKind> kAllKinds = {tpm::EkKind::kRsa2048Low, tpm::EkKind::kRsa2048High,
+                                            tpm::EkKind::kEccP256Low, tpm::EkKind::kEccP256High,
+                                            tpm::EkKind::kEccP384High};
 
 }  // namespace
 
@@ -33,7 +38,8 @@ TEST_CASE("a TPM activates our credential for every kind of EK") {
       const Secret activated = Must(keys.Activate(made));
       CHECK(Equal(activated.view(), secret));
     }
-    CHECK(enrollment::MakeCredential(kind, KeyOfArea(keys.ek.public_area), name, Buffer(longest + 1, 1)).error().code == Code::kLimit);
+    CHECK(enrollment::MakeCredential(kind, KeyOfArea(keys.ek.public_area), name, Buffer(longest + 1, 1)).error().code ==
+          Code::kLimit);
   }
 }
 
@@ -43,7 +49,9 @@ TEST_CASE("a TPM activates nothing for another key, and nothing that was changed
     const PublicKey ek = KeyOfArea(keys.ek.public_area);
     const Buffer name = Must(tpm::ObjectName(keys.aik.public_area));
     const Buffer secret(32, 0x3C);
-    CHECK_FALSE(keys.Activate(Must(enrollment::MakeCredential(kind, ek, Must(tpm::ObjectName(keys.ek.public_area)), secret))).ok());
+    CHECK_FALSE(
+        keys.Activate(Must(enrollment::MakeCredential(kind, ek, Must(tpm::ObjectName(keys.ek.public_area)), secret)))
+            .ok());
     const auto made = Must(enrollment::MakeCredential(kind, ek, name, secret));
     for (std::size_t at = 2; at < made.credential_blob.size(); at += 5) {
       auto changed = made;
@@ -67,6 +75,8 @@ TEST_CASE("a TPM activates nothing for another key, and nothing that was changed
 
 TEST_CASE("a credential for another type of key than the kind says is refused") {
   const PublicKey p256 = Must(Must(PrivateKey::Generate(KeyType::kP256)).Public());
-  CHECK(enrollment::MakeCredential(tpm::EkKind::kRsa2048Low, p256, Buffer(34, 1), Buffer(32, 1)).error().code == Code::kUnsupported);
-  CHECK(enrollment::MakeCredential(tpm::EkKind::kEccP384High, p256, Buffer(34, 1), Buffer(32, 1)).error().code == Code::kUnsupported);
+  CHECK(enrollment::MakeCredential(tpm::EkKind::kRsa2048Low, p256, Buffer(34, 1), Buffer(32, 1)).error().code ==
+        Code::kUnsupported);
+  CHECK(enrollment::MakeCredential(tpm::EkKind::kEccP384High, p256, Buffer(34, 1), Buffer(32, 1)).error().code ==
+        Code::kUnsupported);
 }

@@ -16,10 +16,14 @@ using namespace assay::test;
 namespace {
 
 template <typename B>
-bool Same(Bytes ours, const B& theirs) { return Equal(ours, Bytes(theirs.buffer, theirs.size)); }
+bool Same(Bytes ours, const B& theirs) {
+  return Equal(ours, Bytes(theirs.buffer, theirs.size));
+}
 bool SameName(Bytes ours, const TPM2B_NAME& theirs) { return Equal(ours, Bytes(theirs.name, theirs.size)); }
 template <typename T>
-bool Is(tpm::Alg ours, T theirs) { return static_cast<std::uint16_t>(ours) == theirs; }
+bool Is(tpm::Alg ours, T theirs) {
+  return static_cast<std::uint16_t>(ours) == theirs;
+}
 bool KnownHash(std::uint16_t alg) { return tpm::DigestSize(static_cast<tpm::Alg>(alg)) != 0; }
 
 // ---- TPMS_ATTEST
@@ -27,39 +31,53 @@ bool SameSelections(const tpm::PcrSelections& ours, const TPML_PCR_SELECTION& th
   if (ours.count != theirs.count) return false;
   for (std::size_t i = 0; i < ours.count; ++i) {
     std::uint32_t mask = 0;
-    for (unsigned byte = 0; byte < theirs.pcrSelections[i].sizeofSelect; ++byte) mask |= static_cast<std::uint32_t>(theirs.pcrSelections[i].pcrSelect[byte]) << (8 * byte);
+    for (unsigned byte = 0; byte < theirs.pcrSelections[i].sizeofSelect; ++byte)
+      mask |= static_cast<std::uint32_t>(theirs.pcrSelections[i].pcrSelect[byte]) << (8 * byte);
     if (!Is(ours.items[i].hash, theirs.pcrSelections[i].hash) || ours.items[i].mask != mask) return false;
   }
   return true;
 }
 
 bool SameAttest(const tpm::Attest& ours, const TPMS_ATTEST& theirs) {
-  const bool header = ours.magic == theirs.magic && ours.type == theirs.type && SameName(ours.qualified_signer, theirs.qualifiedSigner) &&
-                      Same(ours.extra_data, theirs.extraData) && ours.clock.clock == theirs.clockInfo.clock && ours.clock.reset_count == theirs.clockInfo.resetCount &&
-                      ours.clock.restart_count == theirs.clockInfo.restartCount && ours.clock.safe == (theirs.clockInfo.safe == 1) &&
-                      ours.firmware_version == theirs.firmwareVersion;
+  const bool header =
+      ours.magic == theirs.magic && ours.type == theirs.type &&
+      SameName(ours.qualified_signer, theirs.qualifiedSigner) && Same(ours.extra_data, theirs.extraData) &&
+      ours.clock.clock == theirs.clockInfo.clock && ours.clock.reset_count == theirs.clockInfo.resetCount &&
+      ours.clock.restart_count == theirs.clockInfo.restartCount && ours.clock.safe == (theirs.clockInfo.safe == 1) &&
+      ours.firmware_version == theirs.firmwareVersion;
   if (!header) return false;
   switch (theirs.type) {
-    case TPM2_ST_ATTEST_QUOTE: return SameSelections(ours.selections, theirs.attested.quote.pcrSelect) && Same(ours.pcr_digest, theirs.attested.quote.pcrDigest);
-    case TPM2_ST_ATTEST_CREATION: return SameName(ours.object_name, theirs.attested.creation.objectName) && Same(ours.creation_hash, theirs.attested.creation.creationHash);
-    case TPM2_ST_ATTEST_CERTIFY: return SameName(ours.object_name, theirs.attested.certify.name) && SameName(ours.qualified_name, theirs.attested.certify.qualifiedName);
+    case TPM2_ST_ATTEST_QUOTE:
+      return SameSelections(ours.selections, theirs.attested.quote.pcrSelect) &&
+             Same(ours.pcr_digest, theirs.attested.quote.pcrDigest);
+    case TPM2_ST_ATTEST_CREATION:
+      return SameName(ours.object_name, theirs.attested.creation.objectName) &&
+             Same(ours.creation_hash, theirs.attested.creation.creationHash);
+    case TPM2_ST_ATTEST_CERTIFY:
+      return SameName(ours.object_name, theirs.attested.certify.name) &&
+             SameName(ours.qualified_name, theirs.attested.certify.qualifiedName);
     default: return false;
   }
 }
 
 // We refuse: other types than quote, creation and certify; a `safe` that is neither YES nor NO; PCRs from 24 up.
 bool WeRefuse(const TPMS_ATTEST& theirs) {
-  if (theirs.type != TPM2_ST_ATTEST_QUOTE && theirs.type != TPM2_ST_ATTEST_CREATION && theirs.type != TPM2_ST_ATTEST_CERTIFY) return true;
+  if (theirs.type != TPM2_ST_ATTEST_QUOTE && theirs.type != TPM2_ST_ATTEST_CREATION &&
+      theirs.type != TPM2_ST_ATTEST_CERTIFY)
+    return true;
   if (theirs.clockInfo.safe > 1) return true;
   if (theirs.type != TPM2_ST_ATTEST_QUOTE) return false;
   const TPML_PCR_SELECTION& list = theirs.attested.quote.pcrSelect;
-  return std::any_of(list.pcrSelections, list.pcrSelections + list.count, [](const TPMS_PCR_SELECTION& s) { return s.sizeofSelect > 3 && s.pcrSelect[3] != 0; });
+  return std::any_of(list.pcrSelections, list.pcrSelections + list.count,
+                     [](const TPMS_PCR_SELECTION& s) { return s.sizeofSelect > 3 && s.pcrSelect[3] != 0; });
 }
 
 // ---- TPMT_SIGNATURE
 bool SameSignature(const tpm::Signature& ours, const TPMT_SIGNATURE& theirs) {
   if (!Is(ours.scheme, theirs.sigAlg) || !Is(ours.hash, theirs.signature.any.hashAlg)) return false;
-  if (theirs.sigAlg == TPM2_ALG_ECDSA) return Same(ours.ecdsa_r, theirs.signature.ecdsa.signatureR) && Same(ours.ecdsa_s, theirs.signature.ecdsa.signatureS);
+  if (theirs.sigAlg == TPM2_ALG_ECDSA)
+    return Same(ours.ecdsa_r, theirs.signature.ecdsa.signatureR) &&
+           Same(ours.ecdsa_s, theirs.signature.ecdsa.signatureS);
   return Same(ours.rsa, theirs.signature.rsassa.sig);
 }
 
@@ -73,24 +91,31 @@ bool WeRefuse(const TPMT_SIGNATURE& theirs) {
 
 // ---- TPMT_PUBLIC
 bool SamePublic(const tpm::PublicArea& ours, const TPMT_PUBLIC& theirs) {
-  const bool header = Is(ours.type, theirs.type) && Is(ours.name_alg, theirs.nameAlg) && ours.attributes == theirs.objectAttributes && Same(ours.auth_policy, theirs.authPolicy);
+  const bool header = Is(ours.type, theirs.type) && Is(ours.name_alg, theirs.nameAlg) &&
+                      ours.attributes == theirs.objectAttributes && Same(ours.auth_policy, theirs.authPolicy);
   if (!header) return false;
   const TPMT_SYM_DEF_OBJECT& symmetric = theirs.parameters.asymDetail.symmetric;
   if (!Is(ours.symmetric, symmetric.algorithm)) return false;
-  if (symmetric.algorithm != TPM2_ALG_NULL && (ours.symmetric_bits != symmetric.keyBits.sym || !Is(ours.symmetric_mode, symmetric.mode.sym))) return false;
+  if (symmetric.algorithm != TPM2_ALG_NULL &&
+      (ours.symmetric_bits != symmetric.keyBits.sym || !Is(ours.symmetric_mode, symmetric.mode.sym)))
+    return false;
   if (theirs.type == TPM2_ALG_RSA) {
     const TPMS_RSA_PARMS& rsa = theirs.parameters.rsaDetail;
     const bool hashed = rsa.scheme.scheme != TPM2_ALG_NULL && rsa.scheme.scheme != TPM2_ALG_RSAES;
-    return Is(ours.scheme, rsa.scheme.scheme) && (!hashed || Is(ours.scheme_hash, rsa.scheme.details.anySig.hashAlg)) && ours.key_bits == rsa.keyBits &&
-           ours.exponent == rsa.exponent && Same(ours.rsa_modulus, theirs.unique.rsa);
+    return Is(ours.scheme, rsa.scheme.scheme) && (!hashed || Is(ours.scheme_hash, rsa.scheme.details.anySig.hashAlg)) &&
+           ours.key_bits == rsa.keyBits && ours.exponent == rsa.exponent && Same(ours.rsa_modulus, theirs.unique.rsa);
   }
   const TPMS_ECC_PARMS& ecc = theirs.parameters.eccDetail;
-  return Is(ours.scheme, ecc.scheme.scheme) && (ecc.scheme.scheme == TPM2_ALG_NULL || Is(ours.scheme_hash, ecc.scheme.details.anySig.hashAlg)) && ours.curve == ecc.curveID &&
-         Is(ours.kdf, ecc.kdf.scheme) && Same(ours.ecc_x, theirs.unique.ecc.x) && Same(ours.ecc_y, theirs.unique.ecc.y);
+  return Is(ours.scheme, ecc.scheme.scheme) &&
+         (ecc.scheme.scheme == TPM2_ALG_NULL || Is(ours.scheme_hash, ecc.scheme.details.anySig.hashAlg)) &&
+         ours.curve == ecc.curveID && Is(ours.kdf, ecc.kdf.scheme) && Same(ours.ecc_x, theirs.unique.ecc.x) &&
+         Same(ours.ecc_y, theirs.unique.ecc.y);
 }
 
 template <std::size_t N>
-bool OneOf(std::uint16_t value, const std::uint16_t (&known)[N]) { return std::find(known, known + N, value) != known + N; }
+bool OneOf(std::uint16_t value, const std::uint16_t (&known)[N]) {
+  return std::find(known, known + N, value) != known + N;
+}
 
 // We refuse: other types than RSA and ECC; hashes we do not know; symmetric algorithms other than AES; schemes other
 // than the ones the decoder lists; ECC coordinates longer than P-521's.
@@ -114,7 +139,9 @@ bool WeRefuse(const TPMT_PUBLIC& theirs) {
 }
 
 // ---- mutations
-struct Tally { std::size_t inputs = 0, accepted = 0, refused_by_us = 0; };
+struct Tally {
+  std::size_t inputs = 0, accepted = 0, refused_by_us = 0;
+};
 using Judge = std::function<void(const Buffer& input, Tally& tally)>;
 
 void Mutate(const Buffer& seed, const Judge& judge, Tally& tally) {
@@ -124,14 +151,17 @@ void Mutate(const Buffer& seed, const Judge& judge, Tally& tally) {
     flipped[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
     judge(flipped, tally);
   }
-  for (std::size_t size = 0; size < seed.size(); ++size) judge(Buffer(seed.begin(), seed.begin() + static_cast<std::ptrdiff_t>(size)), tally);
+  for (std::size_t size = 0; size < seed.size(); ++size)
+    judge(Buffer(seed.begin(), seed.begin() + static_cast<std::ptrdiff_t>(size)), tally);
   for (std::size_t extra = 1; extra < 4; ++extra) {
     Buffer longer = seed;
     longer.resize(seed.size() + extra, 0);
     judge(longer, tally);
   }
   // Any two bytes may be a size or an algorithm.
-  constexpr std::uint16_t kWords[] = {0, 1, 2, 3, 4, 0x0B, 0x0C, 0x10, 0x14, 0x16, 0x18, 0x1A, 0x20, 0x22, 0x23, 0x25, 0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x100, 0x200, 0x201, 0xFFFF};
+  constexpr std::uint16_t kWords[] = {0,    1,    2,    3,    4,     0x0B,  0x0C,  0x10,  0x14,
+                                      0x16, 0x18, 0x1A, 0x20, 0x22,  0x23,  0x25,  0x40,  0x41,
+                                      0x42, 0x43, 0x44, 0x45, 0x100, 0x200, 0x201, 0xFFFF};
   for (std::size_t at = 0; at + 1 < seed.size(); ++at) {
     const int old = seed[at] << 8 | seed[at + 1];
     std::vector<int> words(std::begin(kWords), std::end(kWords));
@@ -146,7 +176,8 @@ void Mutate(const Buffer& seed, const Judge& judge, Tally& tally) {
   std::mt19937 random(20261201);  // the same inputs in every run
   for (int i = 0; i < 3000; ++i) {
     Buffer noisy = seed;
-    for (auto changes = 1 + random() % 4; changes > 0; --changes) noisy[random() % noisy.size()] = static_cast<std::uint8_t>(random());
+    for (auto changes = 1 + random() % 4; changes > 0; --changes)
+      noisy[random() % noisy.size()] = static_cast<std::uint8_t>(random());
     if (random() % 4 == 0) noisy.resize(random() % noisy.size());
     judge(noisy, tally);
   }
@@ -159,7 +190,8 @@ Judge Compare(Decode decode, Unmarshal unmarshal, SameFields same) {
     ++tally.inputs;
     Theirs theirs{};
     std::size_t used = 0;
-    const bool they_accept = unmarshal(input.data(), input.size(), &used, &theirs) == TSS2_RC_SUCCESS && used == input.size();
+    const bool they_accept =
+        unmarshal(input.data(), input.size(), &used, &theirs) == TSS2_RC_SUCCESS && used == input.size();
     const Result<Ours> ours = decode(input);
     if (ours.ok()) {
       ++tally.accepted;
@@ -167,13 +199,16 @@ Judge Compare(Decode decode, Unmarshal unmarshal, SameFields same) {
       if (!agreed) FAIL_CHECK("accepted here only, or with other fields: ", ToHex(input));
     } else if (they_accept) {
       ++tally.refused_by_us;
-      if (!WeRefuse(theirs)) FAIL_CHECK("refused here without a documented reason: ", ToHex(input), " ", ours.error().ToString());
+      if (!WeRefuse(theirs))
+        FAIL_CHECK("refused here without a documented reason: ", ToHex(input), " ", ours.error().ToString());
     }
   };
 }
 
 // One of each: made by a TPM, and certify by hand since the device makes none.
-struct Seeds { std::vector<Buffer> attests, signatures, areas; };
+struct Seeds {
+  std::vector<Buffer> attests, signatures, areas;
+};
 
 Seeds MakeSeeds() {
   Bench bench;
@@ -203,7 +238,8 @@ const Seeds& SeedsOnce() {
 }
 
 void Report(const std::string& what, const Tally& tally) {
-  MESSAGE(what, ": ", tally.inputs, " inputs, ", tally.accepted, " accepted by both, ", tally.refused_by_us, " refused by a restriction of ours");
+  MESSAGE(what, ": ", tally.inputs, " inputs, ", tally.accepted, " accepted by both, ", tally.refused_by_us,
+          " refused by a restriction of ours");
   CHECK(tally.inputs > 5000);
   CHECK(tally.accepted > 100);
   CHECK(tally.refused_by_us > 0);
@@ -220,14 +256,16 @@ TEST_CASE("TPMS_ATTEST decodes as libtss2-mu decodes it, or is refused by a docu
 
 TEST_CASE("TPMT_SIGNATURE decodes as libtss2-mu decodes it, or is refused by a documented restriction") {
   Tally tally;
-  const auto judge = Compare<TPMT_SIGNATURE, tpm::Signature>(tpm::DecodeSignature, Tss2_MU_TPMT_SIGNATURE_Unmarshal, SameSignature);
+  const auto judge =
+      Compare<TPMT_SIGNATURE, tpm::Signature>(tpm::DecodeSignature, Tss2_MU_TPMT_SIGNATURE_Unmarshal, SameSignature);
   for (const Buffer& seed : SeedsOnce().signatures) Mutate(seed, judge, tally);
   Report("TPMT_SIGNATURE", tally);
 }
 
 TEST_CASE("TPMT_PUBLIC decodes as libtss2-mu decodes it, or is refused by a documented restriction") {
   Tally tally;
-  const auto judge = Compare<TPMT_PUBLIC, tpm::PublicArea>(tpm::DecodePublicArea, Tss2_MU_TPMT_PUBLIC_Unmarshal, SamePublic);
+  const auto judge =
+      Compare<TPMT_PUBLIC, tpm::PublicArea>(tpm::DecodePublicArea, Tss2_MU_TPMT_PUBLIC_Unmarshal, SamePublic);
   for (const Buffer& seed : SeedsOnce().areas) Mutate(seed, judge, tally);
   Report("TPMT_PUBLIC", tally);
 }
@@ -256,7 +294,9 @@ TEST_CASE("a TPM2B unwraps as libtss2-mu unwraps it") {
       input.resize(cut, 0);
       TPM2B_DIGEST theirs{};
       std::size_t used = 0;
-      const bool they_accept = Tss2_MU_TPM2B_DIGEST_Unmarshal(input.data(), input.size(), &used, &theirs) == TSS2_RC_SUCCESS && used == input.size();
+      const bool they_accept =
+          Tss2_MU_TPM2B_DIGEST_Unmarshal(input.data(), input.size(), &used, &theirs) == TSS2_RC_SUCCESS &&
+          used == input.size();
       const auto ours = tpm::UnwrapTpm2b(input, sizeof theirs.buffer, "a digest");
       CHECK(ours.ok() == they_accept);
       if (ours.ok()) CHECK(Same(*ours, theirs));
